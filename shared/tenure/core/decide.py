@@ -1,0 +1,346 @@
+"""What a moment calls for: (what is known) -> one of a closed set of decisions. Pure, like everything here.
+
+Four moments: a delivery arrives, an attempt ends, a submit meets a row, reconcile looks at a row. Each decision
+carries the row to write, built by core/machine.py, and what to do with the message once that write stands. A refused
+write is decided again on the row that the refusal carried.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tenure.core import lease, limits, machine
+from tenure.core.envelope import Envelope
+from tenure.core.machine import Lease, Stamp
+from tenure.core.outcome import Failed, Lost, Outcome, Released, Snoozed, Succeeded, named
+from tenure.core.retry import Retry, fits_visibility
+from tenure.core.task import Row, State, Stored
+
+
+# ---- a delivery arrives ----------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Write `row`; if it stands, this worker holds the task."""
+
+    row: Row
+    insert: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HandBack:
+    """It may not run now: hide the message for so long, count nothing, keep it."""
+
+    seconds: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Delete the message, run nothing. With `row`, only after that write stands (an ending)."""
+
+    why: str
+    row: Row | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bury:
+    """Write `row` (None where it is already dead-lettered), send its letter, confirm it, then delete the message."""
+
+    why: str
+    row: Row | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """An operator's own redrive brought a letter back to the main queue: write `row`, then decide again."""
+
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """Nothing here can be run: send the message to the DLQ with its reason, then delete it."""
+
+    why: str
+
+
+Admission = Claim | HandBack | Drop | Bury | Replay | Quarantine
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What is known of a delivery besides its row. `redriven`: it bears bury's mark on a main queue."""
+
+    envelope: Envelope
+    receive_count: int
+    redriven: bool = False
+    paused: bool = False
+    jitter: float = 0.0
+    """A fraction in [0, 1) that spreads those who wait for the same moment."""
+
+
+def is_first_delivery(arrival: Arrival) -> bool:
+    """Whether the message alone tells the row, so that it may be claimed with one write and no read.
+
+    All three are needed: a message received before may have been claimed; a re-send follows an earlier message that
+    may have been; and a snapshot above its first version is not the row's beginning.
+    """
+    return arrival.receive_count == 1 and arrival.envelope.sends == 1 and not arrival.redriven
+
+
+def admit(row: Row | None, arrival: Arrival, new: Lease, stamp: Stamp) -> Admission:
+    """What to do with a delivery, given the row as last seen (None: there is none)."""
+    envelope = arrival.envelope
+    if row is None:
+        return Quarantine(f"no row for task {envelope.id}: its time to live passed, or it was never submitted here")
+    if envelope.birth and row.birth != envelope.birth:
+        return Drop("another life of this task: its message is older than its row")
+    if row.final:
+        return _meet_final(row, arrival, stamp)
+    if row.state is State.LEASED and not lease.lapsed(row.lease_end_at_ms, stamp.now_ms):
+        rest = lease.rest_seconds(row.lease_end_at_ms, stamp.now_ms) + limits.SKEW_SECONDS
+        return HandBack(rest + 1 + arrival.jitter * 5, "another worker holds a live lease")
+    ended = end_instead_of_run(row, stamp)
+    if ended:
+        return Drop(ended.reason, ended)
+    if row.state is State.WAITING:
+        return HandBack(limits.SQS_DELAY_SECONDS_MAX, "its ordering key is halted")
+    if row.state is not State.LEASED and row.due_at_ms > stamp.now_ms:
+        return HandBack(lease.rest_seconds(row.due_at_ms, stamp.now_ms), "not due yet")
+    if arrival.paused:
+        return HandBack(60 + arrival.jitter * 60, "its queue is paused")
+    lost = row.losses + machine.taken_over_losses(row)
+    if machine.taken_over_losses(row) and row.failures + lost >= new.max_attempts:
+        error = named("WorkerLost", f"its worker was lost in each of {lost} attempts that ran alone; last {row.worker}")
+        return Bury(machine.WORKER_LOST, machine.bury(row, stamp, error, machine.WORKER_LOST))
+    return Claim(machine.claim(row, stamp, new))
+
+
+def must_run_alone(row: Row, max_attempts: int) -> bool:
+    """Whether this task may have killed a worker, so that the next one runs it with nothing beside it.
+
+    Then a second death is known to be its own, and its neighbours are never blamed. A task with one attempt only runs
+    alone from the start, since a death in company could never be charged.
+    """
+    return row.state is State.LEASED or row.losses > 0 or max_attempts == 1
+
+
+def end_instead_of_run(row: Row, stamp: Stamp) -> Row | None:
+    """The row ended, if it may not start any more: cancelled on request, or past its deadline. Else None."""
+    if row.cancel_requested_at_ms:
+        return machine.cancel(row, stamp, row.cancel_reason)
+    if row.deadline_at_ms and stamp.now_ms > row.deadline_at_ms:
+        return machine.expire(row, stamp)
+    return None
+
+
+def _meet_final(row: Row, arrival: Arrival, stamp: Stamp) -> Admission:
+    if row.state is not State.DEAD_LETTERED:
+        return Drop(f"already {row.state}")
+    if arrival.redriven:
+        return Replay(machine.replay(row, stamp, "redriven from the DLQ by hand"))
+    if not row.letter_confirmed:
+        return Bury("its letter was not confirmed")
+    return Drop("already dead-lettered")
+
+
+# ---- an attempt ends -------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """Write `row`, then do `then` with the message: delete it, bury it (letter, confirm, delete) or hide it."""
+
+    row: Row
+    then: str
+    """ "delete", "bury" or "hide"."""
+    hide_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What is known when an attempt ends, besides the row and the outcome."""
+
+    retry: Retry
+    ordered: bool
+    jitter: float
+    result: Stored | None = None
+
+
+def settle(row: Row, outcome: Outcome, ending: Ending, stamp: Stamp) -> Settlement | None:
+    """What becomes of an attempt that ended. None: the lease was lost, so nothing at all is written or deleted."""
+    if isinstance(outcome, Lost):
+        return None
+    if isinstance(outcome, Succeeded):
+        return Settlement(machine.succeed(row, stamp, ending.result), "delete")
+    if row.cancel_requested_at_ms:
+        return Settlement(machine.cancel(row, stamp, row.cancel_reason), "delete")
+    if isinstance(outcome, Failed):
+        return _fail(row, outcome, ending, stamp)
+    if isinstance(outcome, Snoozed):
+        due = stamp.now_ms + round(outcome.delay_seconds * 1000)
+        held = fits_visibility(outcome.delay_seconds, ordered=ending.ordered)
+        new = machine.snooze(row, stamp, due, outcome.reason, message_held=held)
+        return Settlement(new, "hide" if held else "delete", outcome.delay_seconds)
+    return _give_back(row, outcome, stamp)
+
+
+def _fail(row: Row, outcome: Failed, ending: Ending, stamp: Stamp) -> Settlement:
+    reason = _why_no_more(row, outcome, ending, stamp)
+    if reason:
+        return Settlement(machine.bury(row, stamp, outcome.error, reason), "bury")
+    delay = _delay_seconds(row, outcome, ending)
+    held = fits_visibility(delay, ordered=ending.ordered)
+    due = stamp.now_ms + round(delay * 1000)
+    return Settlement(
+        machine.retry(row, stamp, outcome.error, due, message_held=held), "hide" if held else "delete", delay
+    )
+
+
+def _delay_seconds(row: Row, outcome: Failed, ending: Ending) -> float:
+    if outcome.delay_seconds is not None:
+        return outcome.delay_seconds
+    return ending.retry.delay_seconds(row.failures + 1, ending.jitter)
+
+
+def _why_no_more(row: Row, outcome: Failed, ending: Ending, stamp: Stamp) -> str:
+    """The reason for which a failed attempt is the last one, or nothing."""
+    if not outcome.retriable:
+        return "gave_up"
+    if row.failures + 1 + row.losses >= row.max_attempts:
+        return "attempts_used_up"
+    due = stamp.now_ms + round(_delay_seconds(row, outcome, ending) * 1000)
+    within = ending.retry.deadline_seconds
+    if within is not None and due > row.first_started_at_ms + within * 1000:
+        return "retry_deadline"
+    if row.deadline_at_ms and due > row.deadline_at_ms:
+        return "deadline"
+    return ""
+
+
+def _give_back(row: Row, outcome: Released, stamp: Stamp) -> Settlement:
+    if not outcome.started:
+        return Settlement(machine.unclaim(row, stamp), "hide", 0.0)
+    if row.checkpoint_fence == row.fence and row.checkpoint is not None:
+        return Settlement(machine.release(row, stamp, None), "hide", 0.0)
+    error = named("HandedOver", "its worker stopped before it was done, and it had left no newer checkpoint")
+    if row.failures + 1 + row.losses >= row.max_attempts:
+        return Settlement(machine.bury(row, stamp, error, "attempts_used_up"), "bury")
+    return Settlement(machine.release(row, stamp, error), "hide", 0.0)
+
+
+# ---- a submit meets a row --------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The key's task exists already. `send`: its message may never have been sent, so send (the same) one."""
+
+    row: Row
+    send: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reopen:
+    """The key's task was refused by SQS: write `row` in its place and send."""
+
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """The key stands for another payload."""
+
+    row: Row
+
+
+def resubmit(found: Row, fresh: Row, stamp: Stamp) -> Found | Reopen | Conflict:
+    """What a submit does that meets a row under its id. The same in every state: compare payloads first."""
+    if found.digest != fresh.digest or found.task != fresh.task:
+        return Conflict(found)
+    if found.state is State.CANCELLED and found.reason == machine.REFUSED:
+        return Reopen(machine.reopen(found, fresh, stamp))
+    unsent = found.state is State.QUEUED and found.version == 1 and found.sends == 1
+    return Found(found, unsent)
+
+
+# ---- reconcile looks at a row ----------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Resend:
+    """Write `row` first, then send its message, delayed by so many seconds."""
+
+    row: Row
+    delay_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class LookAgain:
+    """Nothing to do yet: write `row`, which only moves its place in the due index."""
+
+    row: Row
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Write `row`, which ends the task; its message, if one comes, will be dropped."""
+
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class SendLetter:
+    """The row is dead-lettered and its letter unconfirmed: send it, then confirm."""
+
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """The row has moved on since the index said so (an index is read late): nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What reconcile knows of a row's queue: paused, how old its oldest backlog may be, and its retention."""
+
+    paused: bool = False
+    backlog: int = 0
+    """Visible messages in the row's SQS queue."""
+    drain_seconds: float = 0.0
+    """How long that backlog is expected to take at the present rate; messages in it are late, not lost."""
+    retention_seconds: int = limits.SQS_RETENTION_SECONDS_DEFAULT
+
+
+Reconciled = Resend | LookAgain | End | SendLetter | Leave
+
+
+def reconcile(row: Row, around: Surroundings, stamp: Stamp) -> Reconciled:
+    """What reconcile does about a row whose time to be looked at has come.
+
+    SQS cannot be asked whether it holds a message, so a re-send is decided on time alone: never while a backlog or a
+    pause explains the wait, always once the message must be gone by retention.
+    """
+    if not row.check_at_ms or row.check_at_ms > stamp.now_ms:
+        return Leave()
+    if row.state is State.DEAD_LETTERED:
+        return SendLetter(row)
+    if row.final or row.state is State.WAITING:
+        return Leave()
+    if row.state is State.LEASED and not lease.lapsed(row.lease_end_at_ms, stamp.now_ms):
+        grace = limits.RECONCILE_GRACE_SECONDS * 1000
+        return LookAgain(machine.look_again(row, stamp, row.lease_end_at_ms + grace), "its lease is live")
+    ended = end_instead_of_run(row, stamp)
+    if ended:
+        return End(ended)
+    if row.due_at_ms > stamp.now_ms and row.state in (State.SCHEDULED, State.RETRYING):
+        return Resend(machine.send(row, stamp), lease.rest_seconds(row.due_at_ms, stamp.now_ms))
+    age_ms = stamp.now_ms - max(row.due_at_ms, row.submitted_at_ms, row.last_started_at_ms)
+    gone = age_ms > around.retention_seconds * 1000
+    if not gone and around.paused:
+        return _later(row, stamp, limits.RECONCILE_BACKOFF_SECONDS_MAX, "its queue is paused")
+    if not gone and around.backlog and row.state is not State.SCHEDULED:
+        wait = max(around.drain_seconds, limits.RECONCILE_GRACE_SECONDS)
+        if age_ms < wait * 1000 or around.drain_seconds == 0:
+            return _later(row, stamp, min(wait, limits.RECONCILE_BACKOFF_SECONDS_MAX), "the backlog explains the wait")
+    return Resend(machine.send(row, stamp), 0)
+
+
+def _later(row: Row, stamp: Stamp, seconds: float, why: str) -> LookAgain:
+    return LookAgain(machine.look_again(row, stamp, stamp.now_ms + round(seconds * 1000)), why)
