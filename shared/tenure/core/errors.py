@@ -8,6 +8,7 @@
         │   ├── InvalidPayload           arguments that do not survive the round trip, or fail their schema
         │   ├── TooLarge                 more bytes than the service takes, counted with all that tenure adds
         │   ├── InvalidTopology          an environment that contradicts itself
+        │   ├── InvalidFilter            a filter that the grammar of core/filters.py does not know
         │   ├── NotBuilt                 an option whose feature does not exist yet, by name
         │   └── KeyConflict              an idempotency key that already stands for another payload
         ├── SubmitRefused              SQS said no for certain; nothing is left behind that could run
@@ -58,6 +59,10 @@ class TooLarge(UsageError):
 
 class InvalidTopology(UsageError):
     """Queues, pools or an environment that contradict each other; names the field, the rule and the mend."""
+
+
+class InvalidFilter(UsageError):
+    """A filter that the grammar of core/filters.py does not know; names the term and what may be written."""
 
 
 class NotBuilt(UsageError):
