@@ -1,0 +1,84 @@
+"""moto, made atomic: each API call happens wholly before or wholly after every other, as on AWS.
+
+moto evaluates a condition and then writes, with nothing in between to keep another thread out: two writers win the
+same conditional write, and messages vanish from queues. So every call goes through one lock. A long poll gives the
+lock back between two looks, else nobody could send what it waits for.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from tenure.adapters.clock import SystemClock
+
+LOOK_SECONDS = 0.02
+"""Between two looks of a long poll: short enough to be woken, long enough to leave the lock to others."""
+
+_LOCK = threading.RLock()
+_INSTALLED: list[bool] = []
+
+
+def install() -> None:
+    """Wrap moto's entry points, for as long as this process lives; a second time does nothing."""
+    with _LOCK:
+        if _INSTALLED:
+            return
+        _INSTALLED.append(True)
+    from moto.core.responses import BaseResponse
+    from moto.s3.responses import S3Response
+    from moto.sqs.models import SQSBackend
+
+    # S3 has its own ways in, by the shape of the path.
+    for owner, name in ((BaseResponse, "call_action"), (S3Response, "bucket_response"), (S3Response, "key_response")):
+        setattr(owner, name, _locked(getattr(owner, name)))
+    SQSBackend.receive_message = _patient(SQSBackend.receive_message)  # type: ignore[method-assign] # that is the point
+
+
+def _locked(call: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(call)
+    def one_at_a_time(*args: Any, **kwargs: Any) -> Any:
+        with _LOCK:
+            return call(*args, **kwargs)
+
+    return one_at_a_time
+
+
+def _patient(look: Callable[..., Any]) -> Callable[..., Any]:
+    """receive_message as many short polls, with the lock free in between."""
+    clock = SystemClock()
+
+    @functools.wraps(look)
+    def receive_message(backend: Any, queue_name: str, count: int, wait_seconds: int, *rest: Any, **named: Any) -> Any:
+        end_ms = clock.now_ms() + 1000 * (wait_seconds or 0)
+        while True:
+            with _LOCK:
+                messages = look(backend, queue_name, count, 0, *rest, **named)
+            if messages or clock.now_ms() >= end_ms:
+                return messages
+            _rest(clock)
+
+    return receive_message
+
+
+def _rest(clock: SystemClock) -> None:
+    """Let others in for a moment. The calling thread holds the lock once if an API call brought it here, else not."""
+    held = _is_held()
+    if held:
+        _LOCK.release()
+    try:
+        clock.sleep(LOOK_SECONDS)
+    finally:
+        if held:
+            _LOCK.acquire()
+
+
+def _is_held() -> bool:
+    try:
+        _LOCK.release()
+    except RuntimeError:  # what RLock raises to a thread that does not hold it
+        return False
+    _LOCK.acquire()
+    return True
