@@ -1,0 +1,100 @@
+"""AWS on a loopback port of this process: moto behind an HTTP server, made atomic, with nobody's credentials.
+
+Other processes reach it through the variables that `environment()` names; they need not know that it is not AWS.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import boto3
+from botocore.config import Config
+from moto.core.base_backend import BackendDict
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import BaseWSGIServer, make_server
+
+from tenure.adapters.clock import SystemThreads
+from tenure.local import atomic_moto
+from tenure.ports import Thread, Threads
+
+REGION = "us-east-1"
+ACCOUNT = "123456789012"
+"""The account that moto answers for."""
+
+CONFIG = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=60, max_pool_connections=50)
+"""One try: moto answers what it lacks with a 500 that would else be tried again and again."""
+
+
+class _Requests(MotoRequestHandler):
+    """No access log on the terminal."""
+
+    disable_nagle_algorithm = True
+
+    def log(self, type: str, message: str, *args: Any) -> None:
+        logging.getLogger("tenure.local.emulator").debug(message, *args)
+
+
+class Emulator:
+    """A context manager; two at once in a process share their state, since moto keeps it in module globals.
+
+    port: 0 takes a free one, which `url` then tells.
+    """
+
+    def __init__(self, *, port: int = 0, threads: Threads | None = None) -> None:
+        self._port = port
+        self._threads = threads or SystemThreads()
+        self._server: BaseWSGIServer | None = None
+        self._thread: Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it answers, for example http://127.0.0.1:40123. Only while it runs."""
+        if self._server is None:
+            raise RuntimeError("the emulator is not running: call start() first")
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def start(self) -> None:
+        """Bind the port and answer from now on. Raises OSError where the port is taken."""
+        atomic_moto.install()
+        app = DomainDispatcherApplication(create_backend_app)
+        self._server = make_server("127.0.0.1", self._port, app, threaded=True, request_handler=_Requests)
+        self._thread = self._threads.start("emulator", self._server.serve_forever)
+
+    def stop(self) -> None:
+        """Answer no more, and forget everything. Does nothing if it does not run."""
+        server, self._server = self._server, None
+        if server is None or self._thread is None:
+            return
+        server.shutdown()
+        server.server_close()
+        self._thread.join()
+        BackendDict.reset()
+
+    def environment(self) -> Mapping[str, str]:
+        """What another process needs in its environment to find this and not AWS; the user's profiles are hidden."""
+        return {
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ACCESS_KEY_ID": ACCOUNT,
+            "AWS_SECRET_ACCESS_KEY": "embedded",
+            "AWS_SESSION_TOKEN": "",
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": "/dev/null",
+            "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+        }
+
+    def client(self, service: str) -> Any:
+        """A boto3 client of it, whatever the environment says."""
+        session = boto3.session.Session(aws_access_key_id=ACCOUNT, aws_secret_access_key="embedded", region_name=REGION)
+        return session.client(service, endpoint_url=self.url, config=CONFIG)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
