@@ -69,14 +69,23 @@ Admission = Claim | HandBack | Drop | Bury | Replay | Quarantine
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What is known of a delivery besides its row. `redriven`: it bears bury's mark on a main queue."""
+    """What is known of a delivery besides its row."""
 
     envelope: Envelope
     receive_count: int
     redriven: bool = False
+    """It bears bury's mark on a main queue."""
     paused: bool = False
+    unknown: str = ""
+    """Why this worker could not run it even if it were let in: it knows no such task, or only another version."""
     jitter: float = 0.0
     """A fraction in [0, 1) that spreads those who wait for the same moment."""
+
+
+UNKNOWN_RECEIVES = 10
+"""How often a task that this worker does not know is handed back before it is buried: about ten minutes, in which a
+deployment that is under way brings workers that know it."""
+UNKNOWN_SECONDS = 60
 
 
 def is_first_delivery(arrival: Arrival) -> bool:
@@ -97,6 +106,13 @@ def admit(row: Row | None, arrival: Arrival, new: Lease, stamp: Stamp) -> Admiss
         return Drop("another life of this task: its message is older than its row")
     if row.final:
         return _meet_final(row, arrival, stamp)
+    return (
+        _not_now(row, arrival, stamp) or _never_again(row, arrival, new, stamp) or Claim(machine.claim(row, stamp, new))
+    )
+
+
+def _not_now(row: Row, arrival: Arrival, stamp: Stamp) -> Admission | None:
+    """Handed back, or ended because it may not start any more."""
     if row.state is State.LEASED and not lease.lapsed(row.lease_end_at_ms, stamp.now_ms):
         rest = lease.rest_seconds(row.lease_end_at_ms, stamp.now_ms) + limits.SKEW_SECONDS
         return HandBack(rest + 1 + arrival.jitter * 5, "another worker holds a live lease")
@@ -109,11 +125,24 @@ def admit(row: Row | None, arrival: Arrival, new: Lease, stamp: Stamp) -> Admiss
         return HandBack(lease.rest_seconds(row.due_at_ms, stamp.now_ms), "not due yet")
     if arrival.paused:
         return HandBack(60 + arrival.jitter * 60, "its queue is paused")
-    lost = row.losses + machine.taken_over_losses(row)
-    if machine.taken_over_losses(row) and row.failures + lost >= new.max_attempts:
-        error = named("WorkerLost", f"its worker was lost in each of {lost} attempts that ran alone; last {row.worker}")
+    if arrival.unknown and arrival.receive_count < UNKNOWN_RECEIVES:
+        return HandBack(UNKNOWN_SECONDS, arrival.unknown)
+    return None
+
+
+def _never_again(row: Row, arrival: Arrival, new: Lease, stamp: Stamp) -> Admission | None:
+    """Buried instead of run: nobody here can, or it has used up its budget by killing its workers."""
+    if arrival.unknown:
+        error = named("UnknownTask", arrival.unknown)
+        return Bury(machine.UNRUNNABLE, machine.bury(row, stamp, error, machine.UNRUNNABLE))
+    lost = machine.taken_over_losses(row)
+    if lost and row.failures + row.losses + lost >= new.max_attempts:
+        count = row.losses + lost
+        error = named(
+            "WorkerLost", f"its worker was lost in each of {count} attempts that ran alone; last {row.worker}"
+        )
         return Bury(machine.WORKER_LOST, machine.bury(row, stamp, error, machine.WORKER_LOST))
-    return Claim(machine.claim(row, stamp, new))
+    return None
 
 
 def must_run_alone(row: Row, max_attempts: int) -> bool:
@@ -170,7 +199,7 @@ def settle(row: Row, outcome: Outcome, ending: Ending, stamp: Stamp) -> Settleme
     if isinstance(outcome, Lost):
         return None
     if isinstance(outcome, Succeeded):
-        return Settlement(machine.succeed(row, stamp, ending.result), "delete")
+        return Settlement(machine.succeed(row, stamp, ending.result, outcome.unstorable), "delete")
     if row.cancel_requested_at_ms:
         return Settlement(machine.cancel(row, stamp, row.cancel_reason), "delete")
     if isinstance(outcome, Failed):
@@ -298,13 +327,13 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What reconcile knows of a row's queue: paused, how old its oldest backlog may be, and its retention."""
+    """What reconcile knows of a row's queue."""
 
     paused: bool = False
     backlog: int = 0
     """Visible messages in the row's SQS queue."""
-    drain_seconds: float = 0.0
-    """How long that backlog is expected to take at the present rate; messages in it are late, not lost."""
+    drain_seconds: float = float("inf")
+    """How long that backlog may be expected to take: messages in it are late, not lost. Unknown: while it lasts."""
     retention_seconds: int = limits.SQS_RETENTION_SECONDS_DEFAULT
 
 
@@ -324,22 +353,27 @@ def reconcile(row: Row, around: Surroundings, stamp: Stamp) -> Reconciled:
     if row.final or row.state is State.WAITING:
         return Leave()
     if row.state is State.LEASED and not lease.lapsed(row.lease_end_at_ms, stamp.now_ms):
-        grace = limits.RECONCILE_GRACE_SECONDS * 1000
-        return LookAgain(machine.look_again(row, stamp, row.lease_end_at_ms + grace), "its lease is live")
+        at_ms = row.lease_end_at_ms + limits.RECONCILE_GRACE_SECONDS * 1000
+        return LookAgain(machine.look_again(row, stamp, at_ms), "its lease is live")
     ended = end_instead_of_run(row, stamp)
     if ended:
         return End(ended)
-    if row.due_at_ms > stamp.now_ms and row.state in (State.SCHEDULED, State.RETRYING):
-        return Resend(machine.send(row, stamp), lease.rest_seconds(row.due_at_ms, stamp.now_ms))
-    age_ms = stamp.now_ms - max(row.due_at_ms, row.submitted_at_ms, row.last_started_at_ms)
-    gone = age_ms > around.retention_seconds * 1000
-    if not gone and around.paused:
+    return _explained(row, around, stamp) or Resend(
+        machine.send(row, stamp), min(lease.rest_seconds(row.due_at_ms, stamp.now_ms), limits.SQS_DELAY_SECONDS_MAX)
+    )
+
+
+def _explained(row: Row, around: Surroundings, stamp: Stamp) -> LookAgain | None:
+    """Why the message may well be where it should be, so that no other is sent yet. None: nothing explains it."""
+    since_ms = max(row.due_at_ms, row.submitted_at_ms, row.last_started_at_ms)
+    waited_seconds = (stamp.now_ms - since_ms) / 1000
+    if row.message_gone or waited_seconds > around.retention_seconds:
+        return None
+    if around.paused:
         return _later(row, stamp, limits.RECONCILE_BACKOFF_SECONDS_MAX, "its queue is paused")
-    if not gone and around.backlog and row.state is not State.SCHEDULED:
-        wait = max(around.drain_seconds, limits.RECONCILE_GRACE_SECONDS)
-        if age_ms < wait * 1000 or around.drain_seconds == 0:
-            return _later(row, stamp, min(wait, limits.RECONCILE_BACKOFF_SECONDS_MAX), "the backlog explains the wait")
-    return Resend(machine.send(row, stamp), 0)
+    if around.backlog and waited_seconds < around.drain_seconds:
+        return _later(row, stamp, limits.RECONCILE_BACKOFF_SECONDS_MAX, "the backlog explains the wait")
+    return None
 
 
 def _later(row: Row, stamp: Stamp, seconds: float, why: str) -> LookAgain:

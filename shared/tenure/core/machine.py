@@ -69,6 +69,7 @@ TRANSITIONS: Mapping[tuple[State | None, Event], State] = {
     # a task that may not run any more is ended by whoever meets it
     (S.QUEUED, E.BURY): S.DEAD_LETTERED,
     (S.RETRYING, E.BURY): S.DEAD_LETTERED,
+    (S.SCHEDULED, E.BURY): S.DEAD_LETTERED,
     (S.QUEUED, E.EXPIRE): S.EXPIRED,
     (S.SCHEDULED, E.EXPIRE): S.EXPIRED,
     (S.WAITING, E.EXPIRE): S.EXPIRED,
@@ -157,6 +158,7 @@ def submitted(row: Row, stamp: Stamp) -> Row:
         write_id=stamp.write_id,
         fence=row.fence_floor,
         sends=0 if scheduled else 1,
+        message_gone=scheduled,
         submitted_at_ms=stamp.now_ms,
         check_at_ms=check_at(row.due_at_ms, stamp.now_ms, message_held=not scheduled, sends=1),
         history=(Happening(stamp.now_ms, event.value, row.fence_floor),),
@@ -215,6 +217,7 @@ def claim(row: Row, stamp: Stamp, new: Lease) -> Row:
         pool=new.pool or row.pool,
         max_attempts=new.max_attempts,
         losses=row.losses + lost,
+        message_gone=False,
         last_heartbeat_at_ms=stamp.now_ms,
         first_started_at_ms=row.first_started_at_ms or stamp.now_ms,
         last_started_at_ms=stamp.now_ms,
@@ -244,9 +247,20 @@ def checkpointed(row: Row, stamp: Stamp, lease_seconds: float, place: Stored) ->
     return beat(row, stamp, lease_seconds, checkpoint=place, checkpoint_fence=row.fence)
 
 
-def succeed(row: Row, stamp: Stamp, result: Stored | None) -> Row:
-    """The handler returned."""
-    return _next(row, E.SUCCEED, stamp, result=result, reason="", progress_permille=1000, **_ending(row, stamp))
+def succeed(row: Row, stamp: Stamp, result: Stored | None, unstorable: ErrorRecord | None = None) -> Row:
+    """The handler returned; `unstorable` tells why its value is not kept, if it is not."""
+    reason = RESULT_NOT_STORABLE if unstorable else ""
+    return _next(
+        row,
+        E.SUCCEED,
+        stamp,
+        reason,
+        result=result,
+        reason=reason,
+        error=unstorable or row.error,
+        progress_permille=1000,
+        **_ending(row, stamp),
+    )
 
 
 def retry(row: Row, stamp: Stamp, error: ErrorRecord, due_at_ms: int, *, message_held: bool) -> Row:
@@ -307,6 +321,7 @@ def bury(row: Row, stamp: Stamp, error: ErrorRecord, reason: str) -> Row:
 
 
 WORKER_LOST = "worker_lost"
+RESULT_NOT_STORABLE = "result_not_storable"
 UNRUNNABLE = "unrunnable"
 """Reason of a task that no worker here can run: unknown name, or a payload that its handler cannot take."""
 
@@ -331,7 +346,7 @@ def expire(row: Row, stamp: Stamp) -> Row:
 def send(row: Row, stamp: Stamp) -> Row:
     """Another message is about to be sent for this row; written before it is, so that each send has its own id."""
     check = check_at(max(row.due_at_ms, row.lease_end_at_ms), stamp.now_ms, message_held=True, sends=row.sends + 1)
-    return _next(row, E.SEND, stamp, sends=row.sends + 1, check_at_ms=check)
+    return _next(row, E.SEND, stamp, sends=row.sends + 1, check_at_ms=check, message_gone=False)
 
 
 def look_again(row: Row, stamp: Stamp, at_ms: int) -> Row:
@@ -365,6 +380,7 @@ def replay(row: Row, stamp: Stamp, reason: str, payload: Stored | None = None, d
         digest=digest or row.digest,
         disposition=Disposition("replayed", stamp.by, stamp.now_ms, reason),
         expires_at_s=0,
+        message_gone=False,
         letter_confirmed=False,
         check_at_ms=check_at(0, stamp.now_ms, message_held=True, sends=1),
     )
@@ -389,6 +405,10 @@ def park(row: Row, stamp: Stamp, reason: str) -> Row:
     return _next(row, E.PARK, stamp, reason, check_at_ms=0)
 
 
+CHECKPOINT_LIFE_SECONDS = limits.SQS_RETENTION_SECONDS_MAX
+"""How much longer than a row that ended now a checkpoint is kept: its task may go on for as long as SQS holds it."""
+
+
 # ---- shared pieces ---------------------------------------------------------------------------------------------
 def check_at(due_at_ms: int, now_ms: int, *, message_held: bool, sends: int) -> int:
     """When reconcile should look at a task that is due then.
@@ -403,9 +423,13 @@ def check_at(due_at_ms: int, now_ms: int, *, message_held: bool, sends: int) -> 
     return due + min(grace, limits.RECONCILE_BACKOFF_SECONDS_MAX) * 1000
 
 
+def expires_at_s(stamp: Stamp) -> int:
+    """When a row that ends now may be forgotten."""
+    return stamp.now_ms // 1000 + limits.ROW_LIFE_SECONDS_MIN
+
+
 def _ending(row: Row, stamp: Stamp) -> dict[str, Any]:
-    life = limits.ROW_LIFE_SECONDS_MIN
-    return {**_NO_LEASE, "ended_at_ms": stamp.now_ms, "check_at_ms": 0, "expires_at_s": stamp.now_ms // 1000 + life}
+    return {**_NO_LEASE, "ended_at_ms": stamp.now_ms, "check_at_ms": 0, "expires_at_s": expires_at_s(stamp)}
 
 
 def _failure(row: Row, stamp: Stamp, error: ErrorRecord) -> dict[str, Any]:
@@ -422,4 +446,4 @@ def _seen(row: Row, stamp: Stamp, error: ErrorRecord) -> dict[str, Any]:
 
 def _waiting_until(row: Row, stamp: Stamp, due_at_ms: int, message_held: bool) -> dict[str, Any]:
     check = check_at(due_at_ms, stamp.now_ms, message_held=message_held, sends=row.sends)
-    return {**_NO_LEASE, "due_at_ms": due_at_ms, "check_at_ms": check}
+    return {**_NO_LEASE, "due_at_ms": due_at_ms, "check_at_ms": check, "message_gone": not message_held}

@@ -45,9 +45,14 @@ class LeaseLost(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
-    """The handler returned. `result` is its return value as JSON text, None when it returned None."""
+    """The handler returned. `result` is its return value as JSON text, None when it returned None.
+
+    `unstorable`: what was wrong with a value that cannot be stored. The work is done all the same, so the task is
+    completed without a result; running it again would do its effects twice.
+    """
 
     result: str | None
+    unstorable: ErrorRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)

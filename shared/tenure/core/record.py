@@ -40,6 +40,7 @@ CODES: dict[str, str] = {
     "ended_at_ms": "en",
     "check_at_ms": "ca",
     "expires_at_s": "ex",
+    "message_gone": "mg",
     "digest": "di",
     "payload": "pa",
     "result": "rs",

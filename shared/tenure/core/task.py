@@ -114,6 +114,8 @@ class Row:
     ended_at_ms: int = 0
     check_at_ms: int = 0
     """When reconcile looks at this row if nothing has moved it by then; 0 means never."""
+    message_gone: bool = False
+    """The row has taken over the wait: SQS holds no message, and reconcile sends one in time."""
     expires_at_s: int = 0
     """Time to live, in seconds as DynamoDB wants it; 0 means none."""
 

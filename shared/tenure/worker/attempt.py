@@ -1,0 +1,179 @@
+"""One attempt: the handler called with its arguments and its context, and its ending made an outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Callable
+from concurrent.futures import CancelledError as FutureCancelled
+from typing import Any
+
+from tenure.core import machine, outcome
+from tenure.core.envelope import canonical
+from tenure.core.errors import InvalidPayload, ServiceError
+from tenure.core.machine import Stamp
+from tenure.core.outcome import Failed, LeaseLost, Lost, Outcome, Released, Succeeded
+from tenure.core.task import Row
+from tenure.worker import context
+from tenure.worker.coroutines import Coroutines
+from tenure.worker.held import Held
+from tenure.worker.holder import Holder
+from tenure.worker.settling import EngineParts, Settler
+
+
+class RunningAttempt:
+    """An attempt while its handler runs: what Context asks of the engine."""
+
+    def __init__(self, held: Held, row: Row, parts: EngineParts, holder: Holder, settler: Settler) -> None:
+        self._held = held
+        self._parts = parts
+        self._holder = holder
+        self._settler = settler
+        self.task_id = row.id
+        self.attempt = row.attempt
+        self.fence = row.fence
+        self._saved: dict[str, Any] | None = None
+
+    def remaining(self) -> float:
+        """Seconds until its timeout or its process's end."""
+        ends = [at for at in (self._held.stops_at_ms, self._held.dies_at_ms) if at]
+        return max(0.0, (min(ends) - self._parts.clock.now_ms()) / 1000) if ends else float("inf")
+
+    def stopping(self) -> bool:
+        """Whether the handler should stop."""
+        return self._held.cancelled or self._held.lost
+
+    def lost(self) -> bool:
+        """Whether the lease is gone: told by the heartbeat, or settled over the handler's head by its timeout."""
+        return self._held.lost or self._held.settled
+
+    def set_progress(self, fraction: float) -> None:
+        """Kept until the next heartbeat."""
+        self._held.progress_permille = round(fraction * 1000)
+
+    def load_checkpoint(self) -> Any:
+        """The newest checkpoint's value."""
+        return self._load()["value"]
+
+    def save_checkpoint(self, value: Any) -> None:
+        """Write it with a beat, at once."""
+        self._save(self._load() | {"value": value})
+
+    def step(self, name: str, function: Callable[[], Any]) -> Any:
+        """Run once, record, give the record to later attempts."""
+        saved = self._load()
+        if name in saved["steps"]:
+            return saved["steps"][name]
+        result = function()
+        self._save(saved | {"steps": saved["steps"] | {name: result}})
+        return result
+
+    def _load(self) -> dict[str, Any]:
+        if self._saved is None:
+            row = self._held.row
+            place = row.checkpoint if row else None
+            text = "" if place is None else place.value if place.kind == "inline" else self._parts.payloads.get(place)
+            self._saved = json.loads(text) if text else {"value": None, "steps": {}}
+        return self._saved
+
+    def _save(self, saved: dict[str, Any]) -> None:
+        text = _json_text(saved, f"the checkpoint of task {self.task_id}")
+
+        def write(row: Row, stamp: Stamp) -> Row:
+            expires = machine.expires_at_s(stamp) + machine.CHECKPOINT_LIFE_SECONDS
+            place = self._settler.store(f"{row.id}/C/{stamp.write_id}", text, expires)
+            return machine.checkpointed(row, stamp, self._held.lease_seconds_at(stamp.now_ms), place)
+
+        if not self._holder.beat(self._held, write) or self.lost():
+            raise LeaseLost(f"task {self.task_id}: this attempt no longer owns it; its checkpoint was not recorded")
+        self._saved = json.loads(text)
+
+
+def _json_text(value: Any, what: str) -> str:
+    try:
+        text = canonical(value)
+        same = json.loads(text) == value
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidPayload(f"{what} is not a JSON value: {error}") from None
+    if not same:
+        raise InvalidPayload(f"{what} would not come back as it is (a key that is not text, or a tuple).")
+    return text
+
+
+class Invoker:
+    """Calls handlers and makes one of a closed set of outcomes of whatever they do."""
+
+    def __init__(self, parts: EngineParts, holder: Holder, settler: Settler) -> None:
+        self._parts = parts
+        self._holder = holder
+        self._settler = settler
+        self.coroutines = Coroutines(parts.threads)
+
+    def run(self, held: Held, row: Row) -> Outcome:
+        """The outcome of one attempt. Never raises: whatever the handler does is that task's own ending."""
+        definition = held.definition
+        if definition is None:
+            return Released(started=False)
+        try:
+            args, kwargs = definition.decode(self._payload(held, row))
+        except InvalidPayload as error:
+            return Failed(outcome.describe(error), retriable=False)
+        except ServiceError as error:
+            self._parts.telemetry.emit("payload.unread", task_id=row.id, error=str(error))
+            return Released(started=False)
+        now = self._parts.clock.now_ms()
+        held.stops_at_ms = now + round(definition.timeout_seconds * 1000)
+        held.started = True
+        leave = context.enter(RunningAttempt(held, row, self._parts, self._holder, self._settler))
+        try:
+            value = self._call(held, definition.function, args, kwargs)
+            return self._succeeded(held, value)
+        except BaseException as error:  # SystemExit and the like are this task's failure, never the worker's end
+            return self._failed(held, error)
+        finally:
+            leave()
+
+    def _payload(self, held: Held, row: Row) -> str:
+        """The arguments' text: the message's own if it is the row's, else where the row says (an edited payload)."""
+        if held.envelope.payload is not None and held.envelope.digest == row.digest:
+            return held.envelope.payload
+        if row.payload is None:
+            raise InvalidPayload(f"task {row.id} has no payload")
+        return row.payload.value if row.payload.kind == "inline" else self._parts.payloads.get(row.payload)
+
+    def _call(self, held: Held, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        value = function(*args, **kwargs)
+        if not inspect.iscoroutine(value):
+            return value
+        future, cancel = self.coroutines.start(value)
+        held.interrupt = cancel
+        try:
+            result, left = future.result()
+        except FutureCancelled:
+            raise asyncio.CancelledError("the handler was told to stop") from None
+        finally:
+            held.interrupt = None
+        if left:
+            self._parts.telemetry.emit("task.leftovers", task_id=held.envelope.id, count=left)
+        return result
+
+    def _succeeded(self, held: Held, value: Any) -> Outcome:
+        definition = held.definition
+        if definition is None or inspect.isgenerator(value) or inspect.isasyncgen(value):
+            kind = type(value).__name__
+            error = InvalidPayload(f"the handler returned a {kind}, whose body has not run. Consume it in the handler.")
+            return Failed(outcome.describe(error), retriable=False)
+        try:
+            return Succeeded(definition.encode_result(value))
+        except Exception as error:
+            # The work is done: completed without a result, rather than run again.
+            return Succeeded(None, outcome.describe(error))
+
+    def _failed(self, held: Held, error: BaseException) -> Outcome:
+        if held.lost:
+            return Lost()
+        ending = outcome.of_exception(error, held.definition.retry if held.definition else outcome.Retry())
+        if held.handing_over and isinstance(ending, Failed):
+            return Released(started=True)
+        return ending

@@ -1,0 +1,120 @@
+"""Where async handlers run: one event loop for the life of the process, on a thread of its own.
+
+One loop, because clients that a handler keeps (connection pools, sessions) are bound to the loop they first ran on: a
+fresh loop per invocation breaks them on a warm Lambda.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from contextvars import ContextVar
+from typing import Any
+
+from tenure.ports import Threads
+
+
+class Coroutines:
+    """Runs coroutines to their end from ordinary threads."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = threads.lock()
+
+    def start(self, coroutine: Coroutine[Any, Any, Any]) -> tuple[Future[tuple[Any, int]], Callable[[], None]]:
+        """Start a coroutine; the future gives (its value, how many tasks it left behind), the function cancels it.
+
+        Tasks that it started and left running are cancelled and awaited before the future is done, so that nothing of
+        an attempt runs on under a fence that is no longer its own.
+        """
+        loop = self._running_loop()
+        future = asyncio.run_coroutine_threadsafe(_whole(coroutine), loop)
+        return future, lambda: _cancel(loop, future)
+
+    def close(self) -> None:
+        """Stop the loop. For tests and for a worker that ends; a Lambda keeps it warm."""
+        with self._lock:
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._loop.stop)
+                self._loop = None
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                loop = self._loop = asyncio.new_event_loop()
+                self._threads.start("tenure-coroutines", lambda: _run(loop))
+            return self._loop
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+def _cancel(loop: asyncio.AbstractEventLoop, future: Future[Any]) -> None:
+    loop.call_soon_threadsafe(future.cancel)
+
+
+async def _whole(coroutine: Coroutine[Any, Any, Any]) -> tuple[Any, int]:
+    """Await a handler in a task of its own, then end what it started and left behind.
+
+    What belongs to it is told by its context: a task inherits the context of the one that started it.
+    """
+    loop = asyncio.get_running_loop()
+    mine = _Family()
+    before = loop.get_task_factory()
+    if not isinstance(before, _Factory):
+        loop.set_task_factory(_Factory())
+    token = _family.set(mine)
+    try:
+        value = await loop.create_task(_shield_exits(coroutine))
+    finally:
+        _family.reset(token)
+        left = [task for task in mine.tasks if not task.done()]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+    if isinstance(value, _Exit):
+        raise value.error
+    return value, len(left)
+
+
+class _Exit:
+    """SystemExit or KeyboardInterrupt that a handler raised. asyncio would let either end the loop, and with it every
+    other handler, so they cross it as a value."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+async def _shield_exits(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    try:
+        return await coroutine
+    except (SystemExit, KeyboardInterrupt) as error:
+        return _Exit(error)
+
+
+class _Family:
+    """The tasks that one attempt started, itself included."""
+
+    def __init__(self) -> None:
+        self.tasks: list[asyncio.Task[Any]] = []
+
+
+class _Factory:
+    """A task factory that notes each new task in its family."""
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = asyncio.Task(coroutine, loop=loop, **options)
+        family = _family.get()
+        if family is not None:
+            family.tasks.append(task)
+        return task
+
+
+_family: ContextVar[_Family | None] = ContextVar("tenure_family", default=None)
