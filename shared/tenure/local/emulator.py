@@ -98,3 +98,8 @@ class Emulator:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.stop()
+
+
+def _session() -> Any:
+    """A session with nobody's credentials. Untyped: the stubs want each service's name as a literal."""
+    return boto3.session.Session(aws_access_key_id=ACCOUNT, aws_secret_access_key="embedded", region_name=REGION)
