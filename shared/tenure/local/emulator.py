@@ -89,8 +89,7 @@ class Emulator:
 
     def client(self, service: str) -> Any:
         """A boto3 client of it, whatever the environment says."""
-        session = boto3.session.Session(aws_access_key_id=ACCOUNT, aws_secret_access_key="embedded", region_name=REGION)
-        return session.client(service, endpoint_url=self.url, config=CONFIG)
+        return _session().client(service, endpoint_url=self.url, config=CONFIG)
 
     def __enter__(self) -> Self:
         self.start()
