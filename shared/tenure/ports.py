@@ -131,6 +131,9 @@ class Send:
     deduplication_id: str = ""
     delay_seconds: int = 0
     attributes: Mapping[str, str] = field(default_factory=dict)
+    attribute_types: Mapping[str, str] = field(default_factory=dict)
+    """Attribute -> SQS data type, where it is not "String"; a "Binary" one's value is base64. Only a message that was
+    received so is sent so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +166,8 @@ class Delivery:
     deduplication_id: str = ""
     sequence: str = ""
     attributes: Mapping[str, str] = field(default_factory=dict)
+    attribute_types: Mapping[str, str] = field(default_factory=dict)
+    """As in Send: what a foreign message needs to be sent on as it was."""
     moved_from: str = ""
     """DeadLetterQueueSourceArn: on a DLQ, the queue that SQS itself moved it from."""
 
