@@ -1,0 +1,349 @@
+"""Virtual time, and who runs next.
+
+A thread is either *free* (a real thread, scheduled by the operating system; the test's own thread is one of them) or
+*simulated*: a real thread too, but exactly one of those runs at any time, and the seed decides which. All wait in one
+list, for a key to be woken or for a virtual moment, and nobody ever waits for real time to pass.
+
+Time moves by itself when nobody can run: for free threads once the test's own thread waits and all started ones do
+too, for simulated ones within `run`, where each call also takes some milliseconds.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from random import Random
+from typing import Any
+
+STEPS_MAX = 5_000_000
+"""Steps after which a run is taken for endless."""
+
+
+class Killed(BaseException):
+    """Ends the threads of a killed process, at whatever call they are in. Not an Exception, so that nobody who
+    handles errors can take it for one; a dead process meets it at every call, so that nothing it does has effect."""
+
+
+def ms(seconds: float) -> int:
+    """Whole milliseconds, rounded up."""
+    return -int(-seconds * 1000 // 1)
+
+
+class Process:
+    """A simulated process: threads that live, stall and die together, with one clock that may be off."""
+
+    def __init__(self, scheduler: Scheduler, name: str, skew_ms: int = 0) -> None:
+        self.name = name
+        self.skew_ms = skew_ms
+        self.dead = False
+        self.stalled_until_ms = 0
+        self.steps = 0
+        self.kill_at_step = 0
+        """It dies at its step of this number (1 is its first); 0 is never. A call is two steps: before and after."""
+        self._scheduler = scheduler
+
+    def start(self, target: Callable[[], None], name: str = "main") -> SimulatedThread:
+        """Add a simulated thread; it first runs within `World.run`."""
+        return self._scheduler.start_simulated(self, name, target)
+
+    def kill(self) -> None:
+        """Every thread of it ends at the call it is in; nothing it does after this has any effect."""
+        self.dead = True
+
+    def stall(self, seconds: float) -> None:
+        """None of its threads runs for so long, as in a garbage collector's long pause or on a frozen machine."""
+        self.stalled_until_ms = self._scheduler.now_ms + ms(seconds)
+
+
+class StartedThread:
+    """A started thread of either kind; see ports.Thread."""
+
+    def __init__(self, scheduler: Scheduler, name: str) -> None:
+        self.name = name
+        self.ended = False
+        self._scheduler = scheduler
+
+    def join(self, timeout_seconds: float | None = None) -> bool:
+        """Wait for its end; whether it has ended."""
+        return self._scheduler.wait_until(lambda: self.ended, self, timeout_seconds)
+
+
+class FreeThread(StartedThread):
+    """A real thread that the operating system schedules."""
+
+
+class SimulatedThread(StartedThread):
+    """A real thread that runs only while it has the baton."""
+
+    def __init__(self, scheduler: Scheduler, name: str, process: Process) -> None:
+        super().__init__(scheduler, name)
+        self.process = process
+        self.baton = threading.Lock()
+        self.baton.acquire()
+        self.waiter: Waiter | None = None
+
+    def can_run(self, now_ms: int) -> bool:
+        """Whether it may be given the baton: its process is dead (then it ends), or nothing holds it back."""
+        if self.process.dead:
+            return True
+        return self.process.stalled_until_ms <= now_ms and (self.waiter is None or self.waiter.is_over(now_ms))
+
+    def next_moment_ms(self) -> int | None:
+        """When it can run if nobody wakes it before; None for never."""
+        waiter = self.waiter
+        if waiter is None or waiter.woken is not None:
+            return self.process.stalled_until_ms
+        return None if waiter.deadline_ms is None else max(waiter.deadline_ms, self.process.stalled_until_ms)
+
+
+class Waiter:
+    """Somebody who waits, for `key` to be woken or for a moment."""
+
+    __slots__ = ("deadline_ms", "key", "thread", "woken")
+
+    def __init__(self, key: object, deadline_ms: int | None, thread: StartedThread | None) -> None:
+        self.key = key
+        self.deadline_ms = deadline_ms
+        self.thread = thread
+        self.woken: bool | None = None
+        """None: still waiting. True: by its key. False: its time came."""
+
+    def is_over(self, now_ms: int) -> bool:
+        """Whether it need not wait any longer."""
+        return self.woken is not None or (self.deadline_ms is not None and self.deadline_ms <= now_ms)
+
+
+class Scheduler:
+    """The one holder of virtual time; see the module."""
+
+    def __init__(self, random: Random, start_ms: int, slow_call: float = 0.0, slow_call_seconds: float = 0.0) -> None:
+        self.now_ms = start_ms
+        self.random = random
+        self.steps = 0
+        self.trace = 0
+        """A checksum of every step so far: two runs are the same run if theirs are equal."""
+        self.failures: list[tuple[str, BaseException]] = []
+        """What escaped from simulated threads, Killed apart."""
+        self._slow_call = slow_call
+        self._slow_call_seconds = slow_call_seconds
+        self._mutex = threading.RLock()
+        self._changed = threading.Condition(self._mutex)
+        self._here = threading.local()
+        self._waiters: list[Waiter] = []
+        self._free_threads = 0
+        self._simulated: list[SimulatedThread] = []
+        self._main_baton = threading.Lock()
+        self._main_baton.acquire()
+        self._over: Callable[[], bool] = lambda: True
+        self._run_until_ms: int | None = None
+        self._last_step = 0
+
+    def slow_down(self, chance: float, seconds: float) -> None:
+        """From now on, a simulated call takes up to so many seconds with this chance."""
+        self._slow_call, self._slow_call_seconds = chance, seconds
+
+    # ---- used by every port ------------------------------------------------------------------------------------
+    def current(self) -> SimulatedThread | None:
+        """The simulated thread that calls, or None for a free one."""
+        thread = getattr(self._here, "thread", None)
+        return thread if isinstance(thread, SimulatedThread) else None
+
+    def guard(self) -> AbstractContextManager[Any]:
+        """Held while shared state is read or changed. Simulated threads need none: they run one at a time."""
+        return self._mutex if self.current() is None else nullcontext()
+
+    def step(self, what: str) -> None:
+        """A yield point. In a simulated thread some virtual time passes and others may run; Killed is raised if its
+        process is dead by then. Nothing in a free thread."""
+        thread = self.current()
+        if thread is None:
+            return
+        process = thread.process
+        process.steps += 1
+        if process.steps == process.kill_at_step:
+            process.kill()
+        self.trace = zlib.crc32(f"{process.name}/{thread.name} {what} {self.now_ms}".encode(), self.trace)
+        self._wait_simulated(thread, None, self.now_ms + self._latency_ms())
+
+    def wait(self, key: object, deadline_ms: int | None) -> bool:
+        """Until `wake(key)` (True) or until the virtual moment (False). Call it with the guard held."""
+        thread: StartedThread | None = getattr(self._here, "thread", None)
+        if isinstance(thread, SimulatedThread):
+            return self._wait_simulated(thread, key, deadline_ms)
+        me = Waiter(key, deadline_ms, thread)
+        self._waiters.append(me)
+        if thread is None and self._simulated:
+            self._run(lambda: me.woken is not None, deadline_ms)
+            if me.woken is None:
+                self._waiters.remove(me)
+            return me.woken is True
+        while me.woken is None:
+            if not self._jump():
+                self._changed.wait()
+        return me.woken
+
+    def wait_until(self, done: Callable[[], bool], key: object, timeout_seconds: float | None) -> bool:
+        """Until `done()` holds, looked at whenever `key` is woken, or the time is over; whether it holds."""
+        with self.guard():
+            deadline = None if timeout_seconds is None else self.now_ms + ms(timeout_seconds)
+            while not done():
+                if deadline is not None and self.now_ms >= deadline:
+                    return False
+                if not self.wait(key, deadline) and deadline is None:
+                    return done()
+            return True
+
+    def wake(self, key: object) -> None:
+        """Wake all who wait for `key`. Call it with the guard held."""
+        still = []
+        for waiter in self._waiters:
+            if waiter.key is key:
+                waiter.woken = True
+            else:
+                still.append(waiter)
+        if len(still) < len(self._waiters):
+            self._waiters = still
+            self._notify_free()
+
+    def sleep(self, seconds: float) -> None:
+        """Let virtual time pass for the caller."""
+        with self.guard():
+            self.wait(None, self.now_ms + ms(seconds))
+
+    def start(self, name: str, target: Callable[[], None]) -> StartedThread:
+        """A thread beside the caller: simulated and of its process where the caller is, else free."""
+        current = self.current()
+        if current is not None:
+            return self.start_simulated(current.process, name, target)
+        thread = FreeThread(self, name)
+        with self._mutex:
+            self._free_threads += 1
+        self._start_real(name, lambda: self._free_body(thread, target))
+        return thread
+
+    # ---- free threads ------------------------------------------------------------------------------------------
+    def _start_real(self, name: str, body: Callable[[], None]) -> None:
+        threading.Thread(target=body, name=name, daemon=True).start()  # noqa: TID251 - what the Threads port stands on
+
+    def _free_body(self, thread: FreeThread, target: Callable[[], None]) -> None:
+        self._here.thread = thread
+        try:
+            target()
+        finally:
+            with self._mutex:
+                thread.ended = True
+                self._free_threads -= 1
+                self.wake(thread)
+                self._jump()
+
+    def _jump(self) -> bool:
+        """If the test's own thread waits and every started free one does, move time to the next moment that one of
+        them waits for. Whether it moved."""
+        foreign = [w for w in self._waiters if w.thread is None]
+        free = [w for w in self._waiters if isinstance(w.thread, FreeThread)]
+        moments = [w.deadline_ms for w in foreign + free if w.deadline_ms is not None]
+        if not foreign or len(free) < self._free_threads or not moments:
+            return False
+        self.now_ms = max(self.now_ms, min(moments))
+        for waiter in foreign + free:
+            if waiter.is_over(self.now_ms):
+                waiter.woken = False
+                self._waiters.remove(waiter)
+        self._notify_free()
+        return True
+
+    def _notify_free(self) -> None:
+        if self.current() is None:
+            self._changed.notify_all()
+
+    # ---- simulated threads -------------------------------------------------------------------------------------
+    def start_simulated(self, process: Process, name: str, target: Callable[[], None]) -> SimulatedThread:
+        """Add a thread to a process; it first runs when it is given the baton."""
+        thread = SimulatedThread(self, name, process)
+        self._simulated.append(thread)
+        self._start_real(f"{process.name}/{name}", lambda: self._simulated_body(thread, target))
+        return thread
+
+    def run(
+        self, until: Callable[[], bool] | None = None, seconds: float | None = None, steps_max: int = STEPS_MAX
+    ) -> None:
+        """Run the simulated threads until `until()` holds, so much virtual time has passed, or none can ever run
+        again. Raises what escaped from one of them, and RuntimeError after `steps_max` steps."""
+        if self.current() is not None:
+            raise RuntimeError("run() is called by the test's own thread, not from within a simulation")
+        deadline = None if seconds is None else self.now_ms + ms(seconds)
+        self._run(until or (lambda: False), deadline, steps_max)
+
+    def end_all(self) -> None:
+        """Kill every simulated process and let its threads end."""
+        for thread in self._simulated:
+            thread.process.kill()
+        self._run(lambda: not self._simulated, None)
+
+    def _run(self, over: Callable[[], bool], deadline_ms: int | None, steps_max: int = STEPS_MAX) -> None:
+        self._over, self._run_until_ms, self._last_step = over, deadline_ms, self.steps + steps_max
+        first = self._pick()
+        if first is not None:
+            first.baton.release()
+            self._main_baton.acquire()
+        if self.failures:
+            name, error = self.failures[0]
+            raise RuntimeError(f"simulated thread {name} failed: {error!r}") from error
+        if self.steps >= self._last_step:
+            raise RuntimeError(f"no end after {steps_max} steps; at {self.now_ms} ms")
+
+    def _simulated_body(self, thread: SimulatedThread, target: Callable[[], None]) -> None:
+        thread.baton.acquire()
+        self._here.thread = thread
+        try:
+            if not thread.process.dead:
+                target()
+        except Killed:
+            pass  # how a dead process's threads end
+        except BaseException as error:
+            self.failures.append((f"{thread.process.name}/{thread.name}", error))
+        thread.ended = True
+        self._simulated.remove(thread)
+        self.wake(thread)
+        following = self._pick()
+        (self._main_baton if following is None else following.baton).release()
+
+    def _wait_simulated(self, thread: SimulatedThread, key: object, deadline_ms: int | None) -> bool:
+        if thread.process.dead:
+            raise Killed(thread.process.name)
+        me = thread.waiter = Waiter(key, deadline_ms, thread)
+        if key is not None:
+            self._waiters.append(me)
+        following = self._pick()
+        if following is not thread:
+            (self._main_baton if following is None else following.baton).release()
+            thread.baton.acquire()
+        thread.waiter = None
+        if key is not None and me.woken is None:
+            self._waiters.remove(me)
+        if thread.process.dead:
+            raise Killed(thread.process.name)
+        return me.woken is True
+
+    def _pick(self) -> SimulatedThread | None:
+        """Who gets the baton next; None: the test's own thread, since the run is over."""
+        self.steps += 1
+        while not (self.failures or self.steps >= self._last_step or self._over()):
+            able = [t for t in self._simulated if t.can_run(self.now_ms)]
+            if able:
+                return able[0] if len(able) == 1 else able[int(self.random.random() * len(able))]
+            moments = [m for t in self._simulated if (m := t.next_moment_ms()) is not None]
+            if self._run_until_ms is not None and min(moments, default=self._run_until_ms) >= self._run_until_ms:
+                self.now_ms = max(self.now_ms, self._run_until_ms)
+                return None
+            if not moments:
+                return None
+            self.now_ms = max(self.now_ms, min(moments))
+        return None
+
+    def _latency_ms(self) -> int:
+        if self._slow_call and self.random.random() < self._slow_call:
+            return 1 + int(self.random.random() * self._slow_call_seconds * 1000)
+        return 1 + int(self.random.random() * 12)

@@ -1,0 +1,159 @@
+"""Virtual time and simulated threads."""
+
+from contextlib import suppress
+
+import pytest
+
+from tenure.core.errors import ServiceError
+from tenure.ports import Send
+from tenure.testing import Faults, World
+
+
+def test_sleep_in_a_quiet_world_takes_virtual_time_only():
+    """A day passes at once."""
+    world = World()
+    before = world.clock.now_ms()
+    world.clock.sleep(86_400)
+    assert world.clock.now_ms() - before == 86_400_000
+
+
+def test_a_free_thread_runs_as_virtual_time_passes():
+    """A heartbeat in a started thread beats each 20 s of the time that the test lets pass, and ends on its signal."""
+    world = World()
+    stop, beats = world.threads.signal(), []
+
+    def beat():
+        while not stop.wait(20):
+            beats.append(world.clock.now_ms())
+
+    thread = world.threads.start("beat", beat)
+    world.advance(70)
+    assert len(beats) == 3
+    stop.set()
+    assert thread.join(5)
+
+
+def test_a_lock_excludes_and_a_join_times_out():
+    """Threads that wait for a lock or a join count as waiting, so time goes on."""
+    world = World()
+    lock, order = world.threads.lock(), []
+
+    def holder():
+        with lock:
+            world.clock.sleep(10)
+            order.append("first")
+
+    thread = world.threads.start("holder", holder)
+    assert not thread.join(5)
+    with lock:
+        order.append("second")
+    assert order == ["first", "second"]
+    assert thread.join()
+
+
+def _two_workers(seed, faults=None):
+    world = World(seed, faults)
+    queue, seen = world.queue("q"), []
+
+    def work():
+        while True:
+            with suppress(ServiceError):
+                for delivery in queue.receive(3, 20):
+                    seen.append(delivery.body)
+                    queue.delete_many([delivery.receipt])
+
+    def submit():
+        for i in range(20):
+            queue.send_many([Send(str(i))])
+            world.clock.sleep(1)
+
+    world.spawn("a", work)
+    world.spawn("b", work)
+    world.spawn("c", submit)
+    world.run(seconds=200)
+    world.close()
+    return world.scheduler.trace, seen
+
+
+def test_a_seed_is_one_run():
+    """The same seed twice is the same run, step by step; another seed is another run."""
+    assert _two_workers(7, Faults.rough()) == _two_workers(7, Faults.rough())
+    assert _two_workers(7, Faults.rough())[0] != _two_workers(8, Faults.rough())[0]
+
+
+def test_every_message_is_seen_once_where_nothing_goes_wrong():
+    """Two simulated workers share a queue."""
+    assert sorted(_two_workers(1)[1], key=int) == [str(i) for i in range(20)]
+
+
+def test_a_killed_process_has_no_effect_any_more():
+    """Even code that swallows every exception cannot act after its process died."""
+    world = World()
+    queue, ended = world.queue("q"), []
+
+    def stubborn():
+        for _ in range(10):
+            try:
+                world.clock.sleep(1)
+                queue.send_many([Send("late")])
+            except BaseException as error:
+                ended.append(type(error).__name__)
+
+    world.spawn("w", stubborn)
+    world.run(seconds=3.5)
+    sent = len(queue.all())
+    world.kill("w")
+    world.run(seconds=60)
+    assert sent == len(queue.all())
+    assert set(ended) == {"Killed"}
+
+
+def test_a_stalled_process_waits_and_others_go_on():
+    """A stall holds all threads of one process for its virtual time."""
+    world = World()
+    seen = []
+
+    def tick(name):
+        for _ in range(5):
+            world.clock.sleep(1)
+            seen.append((name, (world.clock.now_ms() - 1_800_000_000_000) // 1000))
+
+    world.spawn("a", lambda: tick("a"))
+    world.spawn("b", lambda: tick("b"))
+    world.stall("a", 30)
+    world.run(seconds=100)
+    assert [at for name, at in seen if name == "b"] == [1, 2, 3, 4, 5]
+    assert min(at for name, at in seen if name == "a") >= 30
+
+
+def test_what_escapes_from_a_simulated_thread_fails_the_run():
+    """A defect in a simulated thread is never silent."""
+    world = World()
+
+    def broken():
+        world.clock.sleep(1)
+        raise ValueError("defect")
+
+    world.spawn("a", broken)
+    with pytest.raises(RuntimeError, match="defect"):
+        world.run()
+
+
+def test_the_clock_of_a_process_may_be_off():
+    """Skew is the process's own; time passes alike."""
+    world = World()
+    world.process("late", skew_ms=-2000)
+    assert world.clock.now_ms() - world.clock_for("late").now_ms() == 2000
+
+
+def test_a_process_dies_at_the_step_it_is_told():
+    """`kill_at_step` stops between any two calls: the basis of crash-point enumeration."""
+    sent = []
+    for step in range(1, 7):
+        world = World()
+        queue = world.queue("q")
+        world.process("p").kill_at_step = step
+        world.spawn("p", lambda queue=queue: [queue.send_many([Send("x")]) for _ in range(3)])
+        world.run()
+        sent.append(len(queue.all()))
+    assert sent == [0, 1, 1, 2, 2, 3]
