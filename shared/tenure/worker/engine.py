@@ -37,6 +37,7 @@ class Engine:
         self._gate = Gate(parts.threads)
         self._lock = parts.threads.lock()
         self._running: list[Held] = []
+        self._starting = True
 
     @property
     def running(self) -> int:
@@ -118,8 +119,11 @@ class Engine:
     def run(self, unit: Unit, *, stop_at_ms: int | None = None) -> None:
         """Run a unit to its end in the calling thread; what has not started by `stop_at_ms` is released."""
         try:
-            with self._gate.passing(alone=unit.exclusive):
-                self._run_members(unit, stop_at_ms)
+            with self._gate.passing(alone=unit.exclusive) as inside:
+                if inside:
+                    self._run_members(unit, stop_at_ms)
+                else:
+                    self._give_back(unit.members)
         except Exception as error:
             self._parts.telemetry.emit("engine.failed", error=repr(error))
             for held in unit.members:
@@ -128,7 +132,7 @@ class Engine:
     def _run_members(self, unit: Unit, stop_at_ms: int | None) -> None:
         waiting = list(unit.members)
         while waiting:
-            if stop_at_ms is not None and self._parts.clock.now_ms() >= stop_at_ms:
+            if not self._starting or (stop_at_ms is not None and self._parts.clock.now_ms() >= stop_at_ms):
                 break
             held = waiting.pop(0)
             if not self._run_one(held, unit) and unit.ordered:
@@ -148,8 +152,9 @@ class Engine:
             self.holder.lose(held, "it lapsed before its handler was called")
             self.holder.drop(held)
             return False
-        with self._lock:
-            self._running.append(held)
+        if not self._begin(held):
+            self._give_back([held])
+            return False
         try:
             outcome = self._invoker.run(held, row)
         finally:
@@ -158,6 +163,12 @@ class Engine:
         if held.settled:
             return False  # settled by its timeout, while its handler went on
         return self._settler.settle(held, outcome)
+
+    def _begin(self, held: Held) -> bool:
+        with self._lock:
+            if self._starting:
+                self._running.append(held)
+            return self._starting
 
     def _claim(self, held: Held, *, alone: bool) -> str:
         row = held.seen or self._intake.beginning(held)
@@ -182,6 +193,12 @@ class Engine:
             except Exception as error:
                 self._parts.telemetry.emit("engine.failed", task_id=held.envelope.id, error=repr(error))
                 self._abandon(held)
+
+    def stop_starting(self) -> None:
+        """The process drains: once this returns no handler is called any more, and what waits to run is given back."""
+        with self._lock:
+            self._starting = False
+        self._gate.close()
 
     def hand_over(self) -> None:
         """The stop window ends: running handlers are told to stop, and one that then raises is given back.
