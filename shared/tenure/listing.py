@@ -7,6 +7,7 @@ found by its id alone.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ from tenure.core.filters import Filter, happened_at_ms
 from tenure.core.task import FINAL, Row, State
 from tenure.core.topology import Topology
 from tenure.ports import Key, TaskStore
-from tenure.rows import to_row
+from tenure.rows import due_names, to_row
 
 LISTED = (*(state for state in State if state not in FINAL), State.DEAD_LETTERED)
 """States whose tasks can be listed."""
@@ -69,8 +70,8 @@ def _keys(store: TaskStore, queue: str, picked: Filter) -> tuple[list[Key], bool
     keys: dict[Key, None] = {}
     cut = False
     if any(picked.admits("state", state.value) for state in LISTED if state is not State.DEAD_LETTERED):
-        for shard in range(limits.DUE_SHARDS):
-            entries = store.due(queue, shard, _FAR_MS, LOOKED_AT_MAX)
+        for name, shard in itertools.product(due_names(queue), range(limits.DUE_SHARDS)):
+            entries = store.due(name, shard, _FAR_MS, LOOKED_AT_MAX)
             cut = cut or len(entries) >= LOOKED_AT_MAX
             keys |= dict.fromkeys(entries)
     if picked.admits("state", State.DEAD_LETTERED.value):

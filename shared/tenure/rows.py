@@ -44,9 +44,20 @@ def row_key(task_id: str) -> Key:
     return Key(f"T#{task_id}", "R")
 
 
+def due_names(queue: str) -> tuple[str, str]:
+    """Under which names a queue's rows lie in the due index: what nobody but reconcile will move, and the rest.
+
+    Two, so that a long backlog of messages that are merely late cannot stand before schedules, long retries and
+    missing letters. The first is no queue's name.
+    """
+    return (f"{queue}!", queue)
+
+
 def to_item(row: Row) -> Item:
     """A row as a versioned item, with its places in the sparse indexes."""
-    due = (row.queue, shard_of(row.id), row.check_at_ms) if row.check_at_ms else None
+    pressing, patient = due_names(row.queue)
+    name = pressing if row.message_gone or row.state is State.DEAD_LETTERED else patient
+    due = (name, shard_of(row.id), row.check_at_ms) if row.check_at_ms else None
     open_letter = row.state is State.DEAD_LETTERED and row.disposition is not None and row.disposition.kind == "open"
     return Item(
         key=row_key(row.id),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tenure.core import lease, limits, machine
 from tenure.core.envelope import Envelope
-from tenure.core.machine import Lease, Stamp
+from tenure.core.machine import Event, Lease, Stamp
 from tenure.core.outcome import Failed, Lost, Outcome, Released, Snoozed, Succeeded, named
 from tenure.core.retry import Retry, fits_visibility
 from tenure.core.task import Row, State, Stored
@@ -334,7 +334,11 @@ class Surroundings:
     """Visible messages in the row's SQS queue."""
     drain_seconds: float = float("inf")
     """How long that backlog may be expected to take: messages in it are late, not lost. Unknown: while it lasts."""
+    look_again_seconds: float = limits.RECONCILE_BACKOFF_SECONDS_MAX
+    """When to look again at a row whose wait the backlog explains."""
     retention_seconds: int = limits.SQS_RETENTION_SECONDS_DEFAULT
+    restored: tuple[int, int] | None = None
+    """(from, to): the table was put back to what it was at `from`, and its writes until `to` are lost."""
 
 
 Reconciled = Resend | LookAgain | End | SendLetter | Leave
@@ -355,6 +359,8 @@ def reconcile(row: Row, around: Surroundings, stamp: Stamp) -> Reconciled:
     if row.state is State.LEASED and not lease.lapsed(row.lease_end_at_ms, stamp.now_ms):
         at_ms = row.lease_end_at_ms + limits.RECONCILE_GRACE_SECONDS * 1000
         return LookAgain(machine.look_again(row, stamp, at_ms), "its lease is live")
+    if _may_be_finished(row, around):
+        return _later(row, stamp, limits.RECONCILE_BACKOFF_SECONDS_MAX, HELD)
     ended = end_instead_of_run(row, stamp)
     if ended:
         return End(ended)
@@ -363,16 +369,34 @@ def reconcile(row: Row, around: Surroundings, stamp: Stamp) -> Reconciled:
     )
 
 
+HELD = "the table was put back to an earlier time: it may have been done since"
+"""Why a row is not re-sent that a person has to decide about."""
+
+
+def _may_be_finished(row: Row, around: Surroundings) -> bool:
+    """Whether the task may have been done in the time whose writes are lost. A message that still comes proves it was
+    not, and its claim touches the row; without one, only a person can tell."""
+    if around.restored is None:
+        return False
+    from_ms, to_ms = around.restored
+    touched_ms = max(row.submitted_at_ms, row.last_heartbeat_at_ms, *(line.at_ms for line in row.history), 0)
+    return touched_ms <= from_ms and row.due_at_ms <= to_ms
+
+
+_SENDING = frozenset({Event.SUBMIT.value, Event.SEND.value, Event.REPLAY.value})
+
+
 def _explained(row: Row, around: Surroundings, stamp: Stamp) -> LookAgain | None:
     """Why the message may well be where it should be, so that no other is sent yet. None: nothing explains it."""
-    since_ms = max(row.due_at_ms, row.submitted_at_ms, row.last_started_at_ms)
+    sent = (line.at_ms for line in row.history if line.event in _SENDING)  # an old row's latest message may be young
+    since_ms = max(row.due_at_ms, row.submitted_at_ms, row.last_started_at_ms, *sent)
     waited_seconds = (stamp.now_ms - since_ms) / 1000
     if row.message_gone or waited_seconds > around.retention_seconds:
         return None
     if around.paused:
         return _later(row, stamp, limits.RECONCILE_BACKOFF_SECONDS_MAX, "its queue is paused")
     if around.backlog and waited_seconds < around.drain_seconds:
-        return _later(row, stamp, limits.RECONCILE_BACKOFF_SECONDS_MAX, "the backlog explains the wait")
+        return _later(row, stamp, around.look_again_seconds, "the backlog explains the wait")
     return None
 
 
