@@ -40,10 +40,15 @@ class SqsQueue:
 
     A per-message delay exists on standard queues only; on a FIFO queue the message comes at once, and whoever meets
     it early hands it back.
+
+    polls: the client for receives, where it is another one (a long poll needs a longer time-out than all else).
     """
 
-    def __init__(self, client: SQSClient, url: str, name: str, ordered: bool, clock: Clock) -> None:
+    def __init__(
+        self, client: SQSClient, url: str, name: str, ordered: bool, clock: Clock, *, polls: SQSClient | None = None
+    ) -> None:
         self._client = client
+        self._polls = polls or client
         self._url = url
         self._name = name
         self._ordered = ordered
@@ -146,7 +151,7 @@ class SqsQueue:
         """See ports.TaskQueue. Asks for every attribute."""
         hidden: Any = {} if visibility_seconds is None else {"VisibilityTimeout": visibility_seconds}
         try:
-            answer = self._client.receive_message(
+            answer = self._polls.receive_message(
                 QueueUrl=self._url,
                 MaxNumberOfMessages=limit,
                 WaitTimeSeconds=wait_seconds,
