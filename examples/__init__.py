@@ -1,0 +1,1 @@
+"""Applications that use tenure. Nothing in the library imports them."""

@@ -1,0 +1,1 @@
+"""The restaurant: the application of the README and of the demo."""
