@@ -75,6 +75,24 @@ SKEW_SECONDS = 5
 """How far a worker's corrected clock may be off. A lease is taken over only this long after it lapsed."""
 IDEMPOTENCY_KEY_BYTES_MAX = 1024
 """A longer idempotency key is refused rather than cut."""
+TENANT_BYTES_MAX = 256
+"""It travels in every message and row of the tenant."""
+ORDERING_KEY_BYTES_MAX = 256
+"""It travels in every message and row of the key."""
+DELAY_SECONDS_MAX = 366 * 86_400
+"""Longest delay of a submit. A longer one is more likely a mistaken unit than a plan."""
+TIMEOUT_SECONDS_MIN = 1
+"""A handler that may run for less could not be told from one that hangs."""
+TIMEOUT_SECONDS_MAX = 86_400
+"""No pool runs a task for longer than a day (topology.Pool.longest_runtime_seconds)."""
+LEASE_SECONDS_MIN = 10
+"""A lease is beaten after a third of it; a shorter one would be lost to a slow call and a clock 5 seconds off."""
+LEASE_SECONDS_MAX = 43_200
+"""SQS hides a message for 12 hours at most, and a longer lease would outlast any sign of its worker's death."""
+PAYLOAD_LIFE_SECONDS = 90 * 86_400
+"""How long after its task is due a payload beside the row is kept: 60 days to end in, and then the row's own life."""
+RESUBMIT_GRACE_SECONDS = 5
+"""A queued row younger than this is being sent by the submit that wrote it; an older one may never have been sent."""
 TRACEBACK_BYTES_MAX = 2048
 """The tail of a traceback kept in the row."""
 ERROR_MESSAGE_BYTES_MAX = 512

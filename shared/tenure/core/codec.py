@@ -1,0 +1,219 @@
+"""A handler's arguments and its result as JSON text, and back, without a value changing on the way.
+
+The payload is one JSON object: the arguments by the names of the handler's parameters, written as pydantic writes the
+annotated types. A parameter without an annotation (or `Any`) takes what JSON itself knows. Every encode is proved: the
+text is decoded again, and what comes out must be what went in, equal and of the same type; else InvalidPayload.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import re
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+from pydantic_core import PydanticSerializationError
+
+from tenure.core.envelope import canonical
+from tenure.core.errors import InvalidPayload, InvalidTask
+from tenure.core.fidelity import difference, holds_set
+
+_BYTES_AS_BASE64 = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+"""JSON has no bytes. As UTF-8, some would pass and some not; as base64, all do."""
+
+_EMPTY = inspect.Parameter.empty
+_UNREADABLE = (ValueError, TypeError, RecursionError, PydanticSerializationError, PydanticUserError)
+
+
+class Codec:
+    """Encodes and decodes one task's arguments and result. What pydantic needs is built at the first use, once."""
+
+    def __init__(self, task: str, function: Callable[..., Any], local_names: Mapping[str, Any] | None = None) -> None:
+        self._task = task
+        self._function = function
+        self._local_names = dict(local_names or {})
+        self.signature = inspect.signature(function)
+
+    def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], always: str | None = None) -> str:
+        """The canonical payload of a call.
+
+        always: a parameter that is written even when the call leaves it to its default (an ordering key's).
+
+        Raises InvalidPayload for a call that the signature does not take, or a value that would not arrive as it is.
+        """
+        arguments = self._bind(args, kwargs)
+        if always is not None and always not in arguments:
+            arguments[always] = self.signature.parameters[always].default
+        encoded = {name: self._encode_one(name, value) for name, value in arguments.items()}
+        return canonical(encoded)
+
+    def decode(self, payload: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The (args, kwargs) of a payload, validated strictly. Raises InvalidPayload."""
+        given = self._object(payload)
+        unknown = sorted(set(given) - set(self.signature.parameters))
+        if unknown:
+            raise self._invalid(f"it has no parameter {unknown[0]!r}. Its parameters: {self._names()}")
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        skipped = False
+        for name, parameter in self.signature.parameters.items():
+            if name not in given:
+                if parameter.default is _EMPTY:
+                    raise self._invalid(f"its argument `{name}` is missing")
+                skipped = True
+                continue
+            value = _validated(self._adapters[name], given[name], f"`{name}`", self._invalid)
+            if parameter.kind is not inspect.Parameter.POSITIONAL_ONLY:
+                kwargs[name] = value
+            elif skipped:
+                raise self._invalid(f"its argument `{name}` is given, but not the positional ones before it")
+            else:
+                args.append(value)
+        return tuple(args), kwargs
+
+    def encode_result(self, value: Any) -> str | None:
+        """The text of a handler's return value; None for None. Raises InvalidPayload for what cannot be stored."""
+        if value is None:
+            return None
+        return canonical(_proved(self._result, value, "the result", self._invalid))
+
+    def decode_result(self, text: str | None) -> Any:
+        """The return value that `encode_result` wrote. Raises InvalidPayload."""
+        if text is None:
+            return None
+        return _validated(self._result, _loads(text, self._invalid), "the result", self._invalid)
+
+    def check(self) -> None:
+        """Build what decoding needs. Raises InvalidTask, naming the parameter whose type pydantic cannot read."""
+        _ = self._adapters, self._result
+
+    def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            return self.signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise self._invalid(f"{error}. Its parameters: {self._names()}") from None
+
+    def _encode_one(self, name: str, value: Any) -> Any:
+        if holds_set(value):
+            raise self._invalid(
+                f"`{name}` holds a set, which has no order, so the same call would not have the same text twice. "
+                "Take a list instead, and send sorted(...)"
+            )
+        return _proved(self._adapters[name], value, f"`{name}`", self._invalid)
+
+    def _object(self, payload: str) -> dict[str, Any]:
+        value = _loads(payload, self._invalid)
+        if not isinstance(value, dict):
+            raise self._invalid(f"its payload is a JSON {type(value).__name__}, not an object of arguments")
+        return value
+
+    def _names(self) -> str:
+        return ", ".join(self.signature.parameters) or "none"
+
+    def _invalid(self, what: str) -> InvalidPayload:
+        return InvalidPayload(f"task {self._task!r}: {what}.")
+
+    @functools.cached_property
+    def _hints(self) -> dict[str, Any]:
+        function = annotated_function(self._function)
+        try:
+            return typing.get_type_hints(function, localns=self._local_names, include_extras=True)
+        except (NameError, TypeError, SyntaxError, AttributeError) as error:
+            raise InvalidTask(
+                f"task {self._task!r}: an annotation of its handler cannot be read ({error}). The handler's types must "
+                "be importable from its module at run time, not only while type checking."
+            ) from error
+
+    @functools.cached_property
+    def _adapters(self) -> dict[str, TypeAdapter[Any]]:
+        return {
+            name: self._adapter(self._hints.get(name, Any), f"parameter `{name}`") for name in self.signature.parameters
+        }
+
+    @functools.cached_property
+    def _result(self) -> TypeAdapter[Any]:
+        return self._adapter(self._hints.get("return", Any), "its result")
+
+    def _adapter(self, annotation: Any, what: str) -> TypeAdapter[Any]:
+        try:
+            try:
+                return TypeAdapter(annotation, config=_BYTES_AS_BASE64)
+            except PydanticUserError as error:
+                if error.code != "type-adapter-config-unused":
+                    raise
+                return TypeAdapter(annotation)  # a model or dataclass brings its own configuration
+        except (PydanticUserError, NameError, TypeError) as error:
+            first = str(error).splitlines()[0]
+            raise InvalidTask(
+                f"task {self._task!r}: {what} has a type that pydantic cannot carry as JSON ({first}). Use JSON's "
+                "types, dataclasses, pydantic models, or an Annotated type with its own serialiser."
+            ) from error
+
+
+def annotated_function(function: Callable[..., Any]) -> Any:
+    """The function that bears the annotations and the code: within partials, behind a callable object's __call__."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if inspect.isroutine(function) or inspect.isclass(function):
+        return function
+    return type(function).__call__
+
+
+def _proved(adapter: TypeAdapter[Any], value: Any, what: str, invalid: Callable[[str], InvalidPayload]) -> Any:
+    """`value` as plain JSON data, once it is proved that it comes back as it is."""
+    try:
+        raw = adapter.dump_json(value, by_alias=True, round_trip=True, warnings="error")
+        plain = json.loads(raw)
+        text = canonical(plain)
+        text.encode("utf-8")
+        arrived = adapter.validate_json(text, strict=True)
+    except ValidationError as error:
+        raise invalid(f"{what} would not be taken back from its JSON: {_first(error)}") from None
+    except _UNREADABLE as error:
+        raise invalid(f"{what}, a {type(value).__name__}, cannot be written as JSON: {_sentence(error)}") from None
+    changed = difference(value, arrived, what)
+    if changed:
+        raise invalid(f"{changed}. Annotate the parameter with its type, or send what JSON knows")
+    return plain
+
+
+def _validated(adapter: TypeAdapter[Any], plain: Any, what: str, invalid: Callable[[str], InvalidPayload]) -> Any:
+    try:
+        return adapter.validate_json(canonical(plain), strict=True)
+    except ValidationError as error:
+        raise invalid(f"{what} does not fit its type: {_first(error)}") from None
+    except _UNREADABLE as error:
+        raise invalid(f"{what} cannot be read: {_sentence(error)}") from None
+
+
+def _loads(text: str, invalid: Callable[[str], InvalidPayload]) -> Any:
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise invalid(f"not JSON ({_sentence(error)})") from None
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _first(error: ValidationError) -> str:
+    """The first complaint, without the value: a payload may hold what no log should."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    where = ".".join(str(part) for part in found["loc"])
+    return f"{found['msg']}" + (f" (at {where})" if where else "")
+
+
+def _sentence(error: BaseException) -> str:
+    """What an error of encoding says, without the value that it would show."""
+    text = str(error)
+    expected = re.search(r"Expected `([^`]+)`", text)
+    if expected:
+        return f"its type asks for {expected[1]}"
+    line = next(iter(text.splitlines()), "") or type(error).__name__
+    return re.sub(r"(?i)\[?input_value=.*|character '.*'", "", line)[:200].rstrip(".: ")
