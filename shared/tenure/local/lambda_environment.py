@@ -43,6 +43,7 @@ def main(handler_path: str) -> None:
     """Load the handler, tell that it is there, then answer one request after the other."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    sys.stdout = sys.stderr
     try:
         handler = load(handler_path)
     except BaseException as error:  # what the import of a user's module may raise: told as Lambda does, then the end

@@ -185,6 +185,7 @@ class Function:
                 environment = self._free.pop()
                 if environment.alive:
                     return environment
+                environment.kill()
                 self._all.remove(environment)
             if self._closed:
                 return FunctionError("Closed", "the embedded stack is stopping")
