@@ -1,0 +1,1 @@
+"""The three stacks: they only compose and grant."""
