@@ -38,9 +38,6 @@ class SqsQueue:
     sends them in order). A definite refusal holds nobody back: that message will never come. This makes the sends of
     one key one call each; they run one after another anyway.
 
-    A per-message delay exists on standard queues only; on a FIFO queue the message comes at once, and whoever meets
-    it early hands it back.
-
     polls: the client for receives, where it is another one (a long poll needs a longer time-out than all else).
     """
 
@@ -135,9 +132,9 @@ class SqsQueue:
         entry: dict[str, Any] = {"Id": id_, "MessageBody": send.body}
         if send.group:
             entry["MessageGroupId"] = send.group
-        if self._ordered:
+        if send.deduplication_id:
             entry["MessageDeduplicationId"] = send.deduplication_id
-        elif send.delay_seconds:
+        if send.delay_seconds:
             entry["DelaySeconds"] = send.delay_seconds
         if send.attributes:
             types = send.attribute_types

@@ -16,8 +16,12 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from tenure.core import limits
 from tenure.ports import NotDone, NotSent, Send
 
-_REFUSED_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_CHARACTER_REFUSED = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Whatever is not in XML 1.0's set (service model, SendMessage)."""
+_ID = re.compile(r"[!-~]{1,128}")
+"""A message group or deduplication id: ASCII letters, digits and punctuation (service model, SendMessage)."""
+_ATTRIBUTE_NAME = re.compile(r"(?!(?i:aws\.|amazon\.)|\.)[A-Za-z0-9_.-]{1,256}(?<!\.)")
+"""Neither reserved nor beginning or ending in a dot (sqs-message-metadata.html)."""
 
 _THROTTLES = frozenset({
     "KmsThrottled", "OverLimit", "RequestLimitExceeded", "RequestThrottled", "SlowDown", "Throttling",
@@ -60,21 +64,44 @@ def refusal(send: Send, ordered: bool) -> NotSent | None:
         return _no("InvalidParameterValue", f"body and attributes are {size_bytes:,} bytes; SQS takes {most}")
     if not send.body:
         return _no("MissingParameter", "the body is empty; SQS takes no empty message")
+    return _refused_for_its_kind(send, ordered) or _refused_attribute(send) or _refused_character(send)
+
+
+def _refused_for_its_kind(send: Send, ordered: bool) -> NotSent | None:
+    """What a FIFO queue demands a standard one refuses, and the other way round."""
     if ordered and not (send.group and send.deduplication_id):
         return _no("MissingParameter", "a FIFO queue needs a message group and a deduplication id")
+    if ordered and send.delay_seconds:
+        return _no("InvalidParameterValue", "a message to a FIFO queue has no delay of its own")
+    if not ordered and send.deduplication_id:
+        return _no("InvalidParameterValue", "only a message to a FIFO queue has a deduplication id")
+    if not 0 <= send.delay_seconds <= limits.SQS_DELAY_SECONDS_MAX:
+        most = limits.SQS_DELAY_SECONDS_MAX
+        return _no("InvalidParameterValue", f"a delay of {send.delay_seconds} s; SQS takes 0 to {most}")
+    for what, text in (("group", send.group), ("deduplication id", send.deduplication_id)):
+        if text and not _ID.fullmatch(text):
+            most = limits.SQS_GROUP_ID_CHARS_MAX
+            return _no("InvalidParameterValue", f"{what} {text!r}: SQS takes {most} ASCII letters, digits, punctuation")
+    return None
+
+
+def _refused_attribute(send: Send) -> NotSent | None:
     if len(send.attributes) > limits.SQS_ATTRIBUTES_MAX:
-        return _no("InvalidParameterValue", f"{len(send.attributes)} attributes; SQS takes {limits.SQS_ATTRIBUTES_MAX}")
+        most = limits.SQS_ATTRIBUTES_MAX
+        return _no("InvalidParameterValue", f"{len(send.attributes)} attributes; SQS takes {most}")
     for name, value in send.attributes.items():
+        if not _ATTRIBUTE_NAME.fullmatch(name):
+            return _no("InvalidParameterValue", f"attribute {name!r}: SQS takes letters, digits, _, - and . in a name")
         if not value:
             return _no("InvalidParameterValue", f"attribute {name!r} is empty; SQS takes no empty one")
         if send.attribute_types.get(name, "String").startswith("Binary") and not _is_base64(value):
             return _no("InvalidParameterValue", f"attribute {name!r} is binary, and its value is not base64")
-    return _refused_character(send)
+    return None
 
 
 def _refused_character(send: Send) -> NotSent | None:
     for place, text in (("the body", send.body), *send.attributes.items()):
-        found = _REFUSED_CHARACTER.search(text)
+        found = _CHARACTER_REFUSED.search(text)
         if found:
             return _no("InvalidMessageContents", f"{place} holds U+{ord(found[0]):04X}, which SQS does not carry")
     return None
