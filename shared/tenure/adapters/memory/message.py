@@ -27,6 +27,7 @@ class Message:
     group: str
     deduplication_id: str
     attributes: Mapping[str, str]
+    attribute_types: Mapping[str, str]
     sent_at_ms: int
     visible_at_ms: int
     receive_count: int = 0
@@ -99,7 +100,8 @@ def _bad_content(send: Send) -> NotSent | None:
         return _refuse("InvalidMessageContents", "Invalid characters in the message body.")
     size = len(send.body.encode("utf-8"))
     for name, value in send.attributes.items():
-        size += len(name.encode("utf-8")) + len("String") + len(value.encode("utf-8", "replace"))
+        kind = send.attribute_types.get(name, "String")
+        size += len(name.encode("utf-8")) + len(kind) + len(value.encode("utf-8", "replace"))
     if size > limits.SQS_MESSAGE_BYTES_MAX:
         limit = limits.SQS_MESSAGE_BYTES_MAX
         return _refuse("InvalidParameterValue", f"One or more parameters are invalid. Reason: {size} > {limit} bytes.")

@@ -80,10 +80,14 @@ class MemoryQueue:
     def send_many(self, sends: Sequence[Send]) -> list[Sent | NotSent]:
         """See ports.TaskQueue."""
         outcomes: list[Sent | NotSent] = []
+        held: set[str] = set()
         for send in sends:
             self._scheduler.step(f"{self._name} send")
             with self._scheduler.guard():
-                outcomes.append(self._send_somehow(send))
+                outcome = HELD_BACK if send.group in held else self._send_somehow(send)
+            if self._ordered and isinstance(outcome, NotSent) and not outcome.definite:
+                held.add(send.group)
+            outcomes.append(outcome)
         self._scheduler.step(f"{self._name} sent")
         return outcomes
 
@@ -112,6 +116,7 @@ class MemoryQueue:
             group=send.group,
             deduplication_id=send.deduplication_id,
             attributes=dict(send.attributes),
+            attribute_types={name: kind for name, kind in send.attribute_types.items() if kind != "String"},
             sent_at_ms=now,
             visible_at_ms=now + send.delay_seconds * 1000,
         )
@@ -207,6 +212,7 @@ class MemoryQueue:
             deduplication_id=message.deduplication_id,
             sequence=f"{message.serial:020d}" if self._ordered else "",
             attributes=dict(message.attributes),
+            attribute_types=dict(message.attribute_types),
             moved_from=message.moved_from,
         )
 
@@ -332,6 +338,9 @@ class MemoryQueue:
         for watcher in self.watchers:
             watcher(what, message)
 
+
+HELD_BACK = NotSent(False, "HeldBack", "an earlier message of its group may not have been sent; it must not overtake")
+"""As the adapter of SQS does it: entries of a FIFO group that follow one whose outcome is unknown are not sent."""
 
 _UNANSWERED = NotDone(gone=False, code="ServiceUnavailable", message="no answer came")
 

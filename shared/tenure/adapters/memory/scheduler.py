@@ -20,6 +20,10 @@ from typing import Any
 STEPS_MAX = 5_000_000
 """Steps after which a run is taken for endless."""
 
+ELSEWHERE_SECONDS = 0.5
+"""Real seconds after which a free thread that neither waits here nor was seen here counts as waiting elsewhere. Only an
+event loop's thread ever comes to this; all else runs without real time."""
+
 
 class Killed(BaseException):
     """Ends the threads of a killed process, at whatever call they are in. Not an Exception, so that nobody who
@@ -72,6 +76,12 @@ class StartedThread:
 
 class FreeThread(StartedThread):
     """A real thread that the operating system schedules."""
+
+    def __init__(self, scheduler: Scheduler, name: str) -> None:
+        super().__init__(scheduler, name)
+        self.elsewhere = False
+        """It has not been seen for a while, so it waits for something that is not of this world (an event loop's
+        selector, say), and time does not wait for it."""
 
 
 class SimulatedThread(StartedThread):
@@ -132,7 +142,7 @@ class Scheduler:
         self._changed = threading.Condition(self._mutex)
         self._here = threading.local()
         self._waiters: list[Waiter] = []
-        self._free_threads = 0
+        self._free: list[FreeThread] = []
         self._simulated: list[SimulatedThread] = []
         self._main_baton = threading.Lock()
         self._main_baton.acquire()
@@ -152,7 +162,12 @@ class Scheduler:
 
     def guard(self) -> AbstractContextManager[Any]:
         """Held while shared state is read or changed. Simulated threads need none: they run one at a time."""
-        return self._mutex if self.current() is None else nullcontext()
+        thread = getattr(self._here, "thread", None)
+        if isinstance(thread, SimulatedThread):
+            return nullcontext()
+        if thread is not None:
+            thread.elsewhere = False
+        return self._mutex
 
     def step(self, what: str) -> None:
         """A yield point. In a simulated thread some virtual time passes and others may run; Killed is raised if its
@@ -180,8 +195,8 @@ class Scheduler:
                 self._waiters.remove(me)
             return me.woken is True
         while me.woken is None:
-            if not self._jump():
-                self._changed.wait()
+            if not self._jump() and not self._changed.wait(ELSEWHERE_SECONDS if thread is None else None):
+                self._leave_behind()
         return me.woken
 
     def wait_until(self, done: Callable[[], bool], key: object, timeout_seconds: float | None) -> bool:
@@ -219,7 +234,7 @@ class Scheduler:
             return self.start_simulated(current.process, name, target)
         thread = FreeThread(self, name)
         with self._mutex:
-            self._free_threads += 1
+            self._free.append(thread)
         self._start_real(name, lambda: self._free_body(thread, target))
         return thread
 
@@ -234,25 +249,33 @@ class Scheduler:
         finally:
             with self._mutex:
                 thread.ended = True
-                self._free_threads -= 1
+                self._free.remove(thread)
                 self.wake(thread)
                 self._jump()
 
     def _jump(self) -> bool:
         """If the test's own thread waits and every started free one does, move time to the next moment that one of
         them waits for. Whether it moved."""
-        foreign = [w for w in self._waiters if w.thread is None]
-        free = [w for w in self._waiters if isinstance(w.thread, FreeThread)]
-        moments = [w.deadline_ms for w in foreign + free if w.deadline_ms is not None]
-        if not foreign or len(free) < self._free_threads or not moments:
+        waiters = [w for w in self._waiters if not isinstance(w.thread, SimulatedThread)]
+        moments = [w.deadline_ms for w in waiters if w.deadline_ms is not None]
+        if not moments or self._busy() or all(w.thread is not None for w in waiters):
             return False
         self.now_ms = max(self.now_ms, min(moments))
-        for waiter in foreign + free:
+        for waiter in waiters:
             if waiter.is_over(self.now_ms):
                 waiter.woken = False
                 self._waiters.remove(waiter)
         self._notify_free()
         return True
+
+    def _busy(self) -> list[FreeThread]:
+        """The started free threads that do not wait here."""
+        waiting = {id(w.thread) for w in self._waiters}
+        return [thread for thread in self._free if id(thread) not in waiting and not thread.elsewhere]
+
+    def _leave_behind(self) -> None:
+        for thread in self._busy():
+            thread.elsewhere = True
 
     def _notify_free(self) -> None:
         if self.current() is None:

@@ -10,6 +10,7 @@ Rules, with their sources (docs.aws.amazon.com/amazondynamodb/latest/developergu
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
@@ -102,11 +103,16 @@ class MemoryStore:
             return self._apply(write)
 
     def _apply(self, write: Write) -> WriteOutcome:
+        try:
+            stored = replace(write.item, data=plain_copy(dict(write.item.data)))
+        except TypeError as error:
+            return Unanswered(f"item {write.item.key.pk}: not written, {error}")
+        if len(json.dumps(stored.data, ensure_ascii=False).encode("utf-8", "surrogatepass")) > _ITEM_DATA_BYTES_MAX:
+            return Unanswered(f"item {write.item.key.pk}: not written, it exceeds DynamoDB's limit of an item")
         current = self._live(write.item.key)
         seen = (current.version, current.birth) if current else None
         if seen != write.expected:
             return Refused(_copy(current))
-        stored = replace(write.item, data=plain_copy(dict(write.item.data)))
         self._items[stored.key] = stored
         lag_ms = ms(self.faults.index_lag_seconds * self._random.random()) if self.faults.index_lag_seconds else 0
         if lag_ms:
@@ -164,7 +170,8 @@ class MemoryPayloads:
         self._texts: dict[tuple[str, str], tuple[str, int]] = {}
 
     def put(self, place: Stored, text: str, expires_at_s: int) -> None:
-        """See ports.PayloadStore."""
+        """See ports.PayloadStore. Raises ValueError for an inline place, which is no place of its own."""
+        self._check(place)
         self._scheduler.step("payload.put")
         with self._scheduler.guard():
             fails = self._chance(self.faults.payload_fails)
@@ -175,7 +182,8 @@ class MemoryPayloads:
         self._scheduler.step("payload.stored")
 
     def get(self, place: Stored) -> str:
-        """See ports.PayloadStore."""
+        """See ports.PayloadStore. Raises ValueError for an inline place, whose value is the text itself."""
+        self._check(place)
         self._scheduler.step("payload.get")
         with self._scheduler.guard():
             if self._chance(self.faults.payload_fails):
@@ -195,6 +203,12 @@ class MemoryPayloads:
             return "object"
         raise TooLarge("the text", size_bytes, _ITEM_TEXT_BYTES_MAX, "Give the environment a bucket.")
 
+    def _check(self, place: Stored) -> None:
+        if place.kind == "inline":
+            raise ValueError("an inline text lies in its row, not in a payload store")
+        if place.kind == "object" and not self._objects:
+            raise PayloadMissing(f"{place.value} lies in a bucket, and this world has none")
+
     def _put(self, place: Stored, text: str, expires_at_s: int) -> None:
         size = len(text.encode("utf-8"))
         if place.kind == "item" and size > _ITEM_TEXT_BYTES_MAX:
@@ -208,5 +222,6 @@ class MemoryPayloads:
         return chance > 0 and self._random.random() < chance
 
 
-_ITEM_TEXT_BYTES_MAX = limits.DYNAMODB_ITEM_BYTES_MAX - limits.DYNAMODB_KEY_BYTES_MAX - 1024
-"""What an item holds besides its key, its time to live and its names."""
+_ITEM_TEXT_BYTES_MAX = limits.DYNAMODB_ITEM_BYTES_MAX - 4096
+"""What an item takes of a text, besides its key (up to 3 KiB, DynamoDB's own limits) and its names."""
+_ITEM_DATA_BYTES_MAX = limits.DYNAMODB_ITEM_BYTES_MAX - 3072
