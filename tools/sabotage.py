@@ -27,8 +27,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "tests" / "sabotage" / "sabotages.toml"
-COPIED = ("shared", "functions", "infra", "examples", "tests", "tools", "pyproject.toml", "app.py", "cdk.json", "docs",
-          "README.md", "Makefile")
+COPIED = (
+    "shared",
+    "functions",
+    "infra",
+    "examples",
+    "tests",
+    "tools",
+    "pyproject.toml",
+    "app.py",
+    "cdk.json",
+    "docs",
+    "README.md",
+    "Makefile",
+)
 TESTS_FAILED = 1
 """pytest's exit code for "some tests failed"; 2 and above mean that it could not test at all."""
 
@@ -94,7 +106,12 @@ def run_tests(tree: Path, tests: tuple[str, ...]) -> tuple[int, str]:
     environment = {**os.environ, "PYTHONPATH": f"{tree / 'shared'}{os.pathsep}{tree}", "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=line", *tests],
-        cwd=tree, env=environment, capture_output=True, text=True, check=False, timeout=900,
+        cwd=tree,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
     )
     return done.returncode, done.stdout + done.stderr
 
@@ -109,7 +126,9 @@ def try_one(sabotage: Sabotage) -> Verdict:
         path = tree / sabotage.file
         path.write_text(path.read_text("utf-8").replace(sabotage.find, sabotage.replace), "utf-8")
         code, output = run_tests(tree, sabotage.tests)
-    caught = [line.split(" - ")[0].removeprefix("FAILED ") for line in output.splitlines() if line.startswith("FAILED ")]
+    caught = [
+        line.split(" - ")[0].removeprefix("FAILED ") for line in output.splitlines() if line.startswith("FAILED ")
+    ]
     if code == TESTS_FAILED and caught:
         return Verdict(sabotage, True, caught[0])
     if code == 0:
@@ -154,8 +173,8 @@ def main(argv: list[str] | None = None) -> int:
             verdict = done.result()
             failed += not verdict.red
             mark = "red  " if verdict.red else "GREEN"
-            print(f"{number:3}/{len(chosen)} {mark} {','.join(verdict.sabotage.rules):10} {verdict.sabotage.name:44} "
-                  f"{verdict.what}", flush=True)
+            rules, name = ",".join(verdict.sabotage.rules), verdict.sabotage.name
+            print(f"{number:3}/{len(chosen)} {mark} {rules:10} {name:44} {verdict.what}", flush=True)
     print(f"{len(chosen) - failed} of {len(chosen)} sabotages turned a test red")
     return 1 if failed else 0
 

@@ -41,10 +41,8 @@ class Retry:
             or not 1 <= self.max_attempts <= 100
         ):
             raise InvalidTask(f"Retry(max_attempts={self.max_attempts!r}): a whole number from 1 to 100.")
-        for name in ("retry_on", "give_up_on"):
-            for item in getattr(self, name):
-                if not (isinstance(item, type) and issubclass(item, BaseException)):
-                    raise InvalidTask(f"Retry({name}=...): {item!r} is not an exception class.")
+        _check_classes("retry_on", self.retry_on)
+        _check_classes("give_up_on", self.give_up_on)
         object.__setattr__(self, "base_seconds", seconds_of(self.base, "Retry(base)"))
         object.__setattr__(self, "cap_seconds", seconds_of(self.cap, "Retry(cap)"))
         if self.base_seconds <= 0 or self.cap_seconds < self.base_seconds:
@@ -64,8 +62,10 @@ class Retry:
         return ceiling * fraction
 
 
-VISIBILITY_RESERVE_SECONDS = 60
-"""Kept back from SQS's 12 h cap, so that a change of visibility is never refused by a clock's error."""
+def _check_classes(name: str, classes: tuple[object, ...]) -> None:
+    for item in classes:
+        if not (isinstance(item, type) and issubclass(item, BaseException)):
+            raise InvalidTask(f"Retry({name}=...): {item!r} is not an exception class.")
 
 
 def fits_visibility(delay_seconds: float, *, ordered: bool) -> bool:

@@ -14,6 +14,7 @@ from tenure.core.envelope import canonical
 from tenure.core.errors import InvalidPayload, ServiceError
 from tenure.core.machine import Stamp
 from tenure.core.outcome import Failed, LeaseLost, Lost, Outcome, Released, Succeeded
+from tenure.core.retry import Retry
 from tenure.core.task import Row
 from tenure.worker import context
 from tenure.worker.coroutines import Coroutines
@@ -173,7 +174,7 @@ class Invoker:
     def _failed(self, held: Held, error: BaseException) -> Outcome:
         if held.lost:
             return Lost()
-        ending = outcome.of_exception(error, held.definition.retry if held.definition else outcome.Retry())
+        ending = outcome.of_exception(error, held.definition.retry if held.definition else Retry())
         if held.handing_over and isinstance(ending, Failed):
             return Released(started=True)
         return ending

@@ -140,17 +140,9 @@ class Settler:
             inbox.ack.keep(delivery, UNSURE_SECONDS)
 
     def _send_letter(self, inbox: Inbox, letter: Letter, task_id: str) -> bool:
-        answer = inbox.dead.send_many(
-            [
-                Send(
-                    letter.body,
-                    letter.group if inbox.dead.ordered else "",
-                    letter.deduplication_id,
-                    0,
-                    letter.attributes,
-                )
-            ]
-        )[0]
+        fifo = inbox.dead.ordered
+        group, deduplication_id = (letter.group, letter.deduplication_id) if fifo else ("", "")
+        answer = inbox.dead.send_many([Send(letter.body, group, deduplication_id, 0, letter.attributes)])[0]
         if isinstance(answer, Sent):
             self._parts.telemetry.emit("letter.sent", task_id=task_id, queue=inbox.tier.name)
             return True
