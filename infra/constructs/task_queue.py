@@ -88,9 +88,9 @@ class TaskQueue(Construct):
         if self.visibility_seconds < needed:
             raise InvalidTopology(
                 f"{where}: it hides a message for {self.visibility_seconds} s, but its function may run for "
-                f"{timeout_seconds} s after a batch window of {window_seconds} s, so a message would be handed out again "
-                f"while it is worked on. Raise the queue's visibility_seconds to at least {needed}, or lower the pool's "
-                "longest_runtime_seconds."
+                f"{timeout_seconds} s after a batch window of {window_seconds} s, so a message would be handed out "
+                f"again while it is worked on. Raise the queue's visibility_seconds to at least {needed}, or lower the "
+                "pool's longest_runtime_seconds."
             )
         if self.tier.ordered and window_seconds:
             raise InvalidTopology(
@@ -100,8 +100,8 @@ class TaskQueue(Construct):
         most = 10 if self.tier.ordered or not window_seconds else 10_000
         if not 1 <= batch_size <= most:
             raise InvalidTopology(
-                f"{where}: a batch has 1 to {most} messages here, not {batch_size}. A standard queue takes up to 10,000 "
-                "with a batch window of at least 1 s. Lower batch_size."
+                f"{where}: a batch has 1 to {most} messages here, not {batch_size}. A standard queue takes up to "
+                "10,000 with a batch window of at least 1 s. Lower batch_size."
             )
 
     def metric(self, name: str, statistic: str = "Maximum", *, dead: bool = False) -> cloudwatch.Metric:
