@@ -74,12 +74,14 @@ class MemoryStore:
 
     def due(self, queue: str, shard: int, before_ms: int, limit: int) -> list[Key]:
         """See ports.TaskStore."""
-        rows = self._index("store.due", lambda item: item.due and item.due[:2] == (queue, shard) and item.due[2])
+        rows = self._index(
+            "store.due", lambda item: item.due[2] if item.due and item.due[:2] == (queue, shard) else None
+        )
         return [key for at_ms, key in rows if at_ms < before_ms][:limit]
 
     def dead(self, queue: str, after_ms: int, limit: int) -> list[tuple[Key, int]]:
         """See ports.TaskStore."""
-        rows = self._index("store.dead", lambda item: item.dead and item.dead[0] == queue and item.dead[1])
+        rows = self._index("store.dead", lambda item: item.dead[1] if item.dead and item.dead[0] == queue else None)
         return [(key, at_ms) for at_ms, key in rows if at_ms > after_ms][:limit]
 
     # ---- for checkers ------------------------------------------------------------------------------------------
@@ -137,7 +139,7 @@ class MemoryStore:
         else:
             self._indexed.pop(key, None)
 
-    def _index(self, what: str, place: Callable[[Item], Any]) -> list[tuple[int, Key]]:
+    def _index(self, what: str, place: Callable[[Item], int | None]) -> list[tuple[int, Key]]:
         self._scheduler.step(what)
         with self._scheduler.guard():
             if self._chance(self.faults.store_read_fails):
@@ -147,7 +149,11 @@ class MemoryStore:
                 self._on_its_way = [each for each in self._on_its_way if each[0] > self._scheduler.now_ms]
                 for key in arrived:
                     self._show(key)
-            rows = [(place(item), key) for key, item in self._indexed.items() if place(item) and self._live(key)]
+            rows = [
+                (at_ms, key)
+                for key, item in self._indexed.items()
+                if (at_ms := place(item)) is not None and self._live(key)
+            ]
         self._scheduler.step(f"{what} answered")
         return sorted(rows, key=lambda row: (row[0], row[1].pk, row[1].sk))
 
