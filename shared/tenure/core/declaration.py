@@ -41,7 +41,10 @@ class TaskDefinition:
 
     def facts(self) -> TaskFacts:
         """What a producer must know of it."""
+        parameters = self.codec.signature.parameters.values()
         return TaskFacts(
+            required=tuple(p.name for p in parameters if p.default is p.empty),
+            optional=tuple(p.name for p in parameters if p.default is not p.empty),
             name=self.name,
             queue=self.queue,
             version=self.version,

@@ -9,6 +9,8 @@ from __future__ import annotations
 # Amazon SQS -----------------------------------------------------------------------------------------------------
 SQS_MESSAGE_BYTES_MAX = 1_048_576
 """Body plus message attributes (names, types, values), UTF-8. AWSSimpleQueueService/…/quotas-messages.html"""
+SQS_MESSAGE_BYTES_MIN = 1024
+"""The lowest MaximumMessageSize that a queue can be given. Service model, CreateQueue."""
 SQS_BATCH_BYTES_MAX = 1_048_576
 """Sum over the entries of one SendMessageBatch. Service model, SendMessageBatch."""
 SQS_BATCH_ENTRIES_MAX = 10

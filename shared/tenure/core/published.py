@@ -3,7 +3,8 @@
 One SSM parameter for each queue and one for table and bucket, each a JSON document with a version:
 
     /tenure/<app>/<environment>/stores           {"tenure":1,"table":"…","bucket":"…"}
-    /tenure/<app>/<environment>/queues/<queue>   {"tenure":1,"queue":{…},"pool":{…},"urls":{"normal":["…","…"]}}
+    /tenure/<app>/<environment>/queues/<queue>   {"tenure":1,"queue":{…},"pool":{…},"urls":{"normal":["…","…"]},
+                                                  "tasks":{"resize_photo":{…}}}
 
 A parameter per queue, because a standard parameter holds 4 KB, and because adding a queue then changes nothing else.
 A function is given its own slice as one environment variable instead, so that a cold start reads no parameter.
@@ -12,13 +13,14 @@ A function is given its own slice as one environment variable instead, so that a
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from tenure.core import limits
 from tenure.core.errors import InvalidTopology
+from tenure.core.submission import TaskFacts
 from tenure.core.topology import Pool, Queue, Topology
 
 VERSION = 1
@@ -29,22 +31,71 @@ def path(app: str, environment: str) -> str:
     return f"/tenure/{app}/{environment}"
 
 
-def parameters(topology: Topology) -> dict[str, str]:
-    """Parameter name -> value for a deployed topology. Raises InvalidTopology if a value exceeds a parameter's 4 KB."""
+def parameters(topology: Topology, tasks: Iterable[TaskFacts] = ()) -> dict[str, str]:
+    """Parameter name -> value for a deployed topology and the tasks that run on it.
+
+    Of many tasks on one queue the names of their arguments are left out, so that they fit into the parameter; their
+    producers then learn of a misspelt argument from the worker. Raises InvalidTopology if a value still exceeds 4 KB.
+    """
+    declared = list(tasks)
     root = path(topology.app, topology.environment)
     found = {f"{root}/stores": _text({"table": topology.table_name, "bucket": topology.bucket_name})}
     for queue in topology.queues:
         urls = {tier: topology.urls[key] for tier in queue.tiers if (key := f"{queue.name}/{tier}") in topology.urls}
         document = {"queue": queue.model_dump(), "pool": topology.pool(queue.pool).model_dump(), "urls": urls}
-        name = f"{root}/queues/{queue.name}"
-        found[name] = _text(document)
-        size_bytes = len(found[name].encode())
-        if size_bytes > limits.SSM_PARAMETER_BYTES_MAX:
-            raise InvalidTopology(
-                f"queue {queue.name!r}: what is published of it is {size_bytes:,} bytes; a parameter holds "
-                f"{limits.SSM_PARAMETER_BYTES_MAX:,}. Shorten its owner or runbook."
-            )
+        mine = [task for task in declared if task.queue == queue.name]
+        found[f"{root}/queues/{queue.name}"] = _fitting(queue, document, mine)
     return found
+
+
+def _fitting(queue: Queue, document: dict[str, Any], tasks: Sequence[TaskFacts]) -> str:
+    size_bytes = 0
+    for with_arguments in (True, False):
+        text = _text(document | {"tasks": {task.name: _facts(task, with_arguments) for task in tasks}})
+        size_bytes = len(text.encode())
+        if size_bytes <= limits.SSM_PARAMETER_BYTES_MAX:
+            return text
+    raise InvalidTopology(
+        f"queue {queue.name!r}: what is published of it is {size_bytes:,} bytes; a parameter holds "
+        f"{limits.SSM_PARAMETER_BYTES_MAX:,}. Shorten its owner or runbook, or give some of its {len(tasks)} tasks a "
+        "queue of their own."
+    )
+
+
+def _facts(task: TaskFacts, with_arguments: bool) -> dict[str, Any]:
+    """A task as it is published: what is at its default is left out."""
+    facts: dict[str, Any] = {}
+    for name, default in (("version", 1), ("ordered_by", None), ("max_attempts", TaskFacts.MAX_ATTEMPTS)):
+        if getattr(task, name) != default:
+            facts[name] = getattr(task, name)
+    if with_arguments and task.required is not None:
+        facts |= {"required": list(task.required), "optional": list(task.optional)}
+    return facts
+
+
+def tasks_of(app: str, environment: str, values: Mapping[str, str]) -> dict[str, TaskFacts]:
+    """The tasks that `values` tell of, by name, back from `parameters`. Raises InvalidTopology."""
+    root = path(app, environment)
+    found: dict[str, TaskFacts] = {}
+    for name in sorted(values):
+        if name.startswith(f"{root}/queues/"):
+            entry = _document(name, values)
+            queue = name.removeprefix(f"{root}/queues/")
+            found |= {task: _task(task, queue, facts) for task, facts in entry.get("tasks", {}).items()}
+    return found
+
+
+def _task(name: str, queue: str, facts: Mapping[str, Any]) -> TaskFacts:
+    required = facts.get("required")
+    return TaskFacts(
+        name=name,
+        queue=queue,
+        version=facts.get("version", 1),
+        ordered_by=facts.get("ordered_by"),
+        max_attempts=facts.get("max_attempts", TaskFacts.MAX_ATTEMPTS),
+        required=None if required is None else tuple(required),
+        optional=tuple(facts.get("optional", ())),
+    )
 
 
 def topology_of(app: str, environment: str, values: Mapping[str, str]) -> Topology:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from tenure.core import limits
 from tenure.core.durations import Duration, seconds_of
@@ -96,6 +96,13 @@ class TaskFacts:
     version: int = 1
     ordered_by: str | None = None
     max_attempts: int = 5
+    required: tuple[str, ...] | None = None
+    """Names of the arguments that must be given; None where they are not known, so that nothing is checked."""
+    optional: tuple[str, ...] = ()
+    """Names of those that may be left to their default."""
+
+    MAX_ATTEMPTS: ClassVar[int] = 5
+    """What is meant where nothing is published of a task's attempts: a default that may never change."""
 
 
 def as_json(text: str | None) -> Any:

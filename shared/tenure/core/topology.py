@@ -82,6 +82,10 @@ class Queue(_Model):
     )
     receive_count_max: int = Field(default=limits.SQS_RECEIVE_COUNT_MAX, ge=10, le=limits.SQS_RECEIVE_COUNT_MAX)
     """SQS's own redrive, a backstop far above any budget of attempts, which tenure counts itself."""
+    message_bytes_max: int = Field(
+        default=limits.SQS_MESSAGE_BYTES_MAX, ge=limits.SQS_MESSAGE_BYTES_MIN, le=limits.SQS_MESSAGE_BYTES_MAX
+    )
+    """The queue's MaximumMessageSize. A payload that makes a message larger travels beside it."""
     owner: str = ""
     runbook: str = ""
 
