@@ -13,7 +13,7 @@ NODE := node_modules/.stamp
 CHECKS := format-check lint types imports test
 
 # Held by mypy, as far as it exists yet. In tests/typing an unused ignore is a failure, so what must be refused is, too.
-TYPED := $(wildcard shared/tenure functions infra app.py tests/typing)
+TYPED := $(wildcard shared/tenure functions infra app.py examples tests/typing)
 
 # jsii and the CDK's command line would else speak of Node's end of life and phone home.
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 1

@@ -26,7 +26,9 @@ WEEKEND = "#a14a2b"
 BAR = "#3f6f6a"
 SPAN = "#1d3f3c"
 
-NOTE = "Other currencies at fixed rates. The dark line spans the middle eight in ten of weeks drawn again from these bills."
+NOTE = (
+    "Other currencies at fixed rates. The dark line spans the middle eight in ten of weeks drawn again from the bills."
+)
 
 Box = tuple[float, float, float, float]
 """Left, top, right and bottom, in pixels of the finished chart."""

@@ -1,0 +1,1 @@
+"""The example application, task by task, as plain functions."""
