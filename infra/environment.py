@@ -7,6 +7,7 @@ read them too. This is the rest, as one validated model. Every field has a defau
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -22,11 +23,12 @@ from tenure.environment_file import read_environment
 ALARM_METRICS_MAX = 10
 """Metrics that one alarm on a metric math expression may read. AmazonCloudWatch/…/Create-alarm-on-metric-math.html"""
 
+SECRETIVE = re.compile(r"SECRET|PASSW|TOKEN|CREDENTIAL|PRIVATE|API_?KEY", re.IGNORECASE)
+"""Names of variables that would hold a secret."""
+
 Seconds = Annotated[int, Field(ge=60, le=limits.SQS_RETENTION_SECONDS_MAX)]
-# The retentions that CloudWatch Logs takes. Service model of logs, PutRetentionPolicy.
-LogDays = Literal[
-    1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653
-]  # fmt: skip
+LogDays = Literal[1, 7, 14, 30, 90, 180, 365, 731, 1827, 3653]
+"""Some of the retentions that CloudWatch Logs takes. Service model of logs, PutRetentionPolicy."""
 
 
 class _Model(BaseModel):
@@ -98,10 +100,32 @@ class Deployment(_Model):
     """What Lambda does with a chain Lambda -> SQS -> the same Lambda after about 16 rounds: docs/adr/0031."""
     backlog_per_task: int = Field(default=10, ge=1)
     """Messages that one Fargate task is expected to work off before another is started."""
+    services: tuple[str, ...] = ()
+    """AWS services that handlers call through boto3. Named, the asset keeps their models and tenure's own and drops the
+    other 440, which is two thirds of its size; empty, it keeps all."""
+    variables: dict[str, str] = Field(default_factory=dict)
+    """Environment variables of the handlers. Open to whoever may see a function: never a secret."""
+    files_variable: str = ""
+    """If given, the workers share a bucket for the handlers' own files, and this variable holds its s3:// address."""
     submits: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """queue -> queues that its handlers submit to; their role may send to these and no others."""
     network: Network = Network()
     alarms: Alarms = Alarms()
+
+    @model_validator(mode="after")
+    def _open_variables(self) -> Self:
+        for name in (*self.variables, *([self.files_variable] if self.files_variable else [])):
+            if not re.fullmatch(r"[A-Z][A-Z0-9_]*", name) or name.startswith(("AWS_", "TENURE_")):
+                raise ValueError(
+                    f"variables: {name!r} is no name for a handler's variable: capitals, digits and _, and not AWS_ or "
+                    "TENURE_ in front. Rename it."
+                )
+            if SECRETIVE.search(name):
+                raise ValueError(
+                    f"variables: {name} looks like a secret, and anyone who may see the function would see it. Keep it "
+                    "in Secrets Manager, give its name here (say, as PARTNER_SETTINGS), and let the handler fetch it."
+                )
+        return self
 
 
 @dataclass(frozen=True, slots=True)
