@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tenure.adapters.clients import Clients
+from tenure.adapters.clock import SystemClock
 from tenure.local.emulator import Emulator
-from tenure.local.provision import Clients
 
 
 @pytest.fixture(scope="module")
@@ -16,4 +17,4 @@ def emulator() -> Iterator[Emulator]:
 
 @pytest.fixture(scope="module")
 def clients(emulator: Emulator) -> Clients:
-    return Clients(*(emulator.client(name) for name in ("sqs", "dynamodb", "s3", "ssm")))
+    return emulator.clients(SystemClock().now_ms)

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
+from tenure.adapters.clients import Clients
 from tenure.core.published import topology_of
 from tenure.core.topology import Pool, Queue, Topology
-from tenure.local.provision import Clients, provision
+from tenure.local.provision import provision
 
 TOPOLOGY = Topology(
     app="shop",

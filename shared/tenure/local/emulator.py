@@ -6,16 +6,15 @@ Other processes reach it through the variables that `environment()` names; they 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-import boto3
-from botocore.config import Config
 from moto.core.base_backend import BackendDict
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import BaseWSGIServer, make_server
 
+from tenure.adapters.clients import Clients
 from tenure.adapters.clock import SystemThreads
 from tenure.local import atomic_moto
 from tenure.ports import Thread, Threads
@@ -23,9 +22,8 @@ from tenure.ports import Thread, Threads
 REGION = "us-east-1"
 ACCOUNT = "123456789012"
 """The account that moto answers for."""
-
-CONFIG = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=60, max_pool_connections=50)
-"""One try: moto answers what it lacks with a 500 that would else be tried again and again."""
+CREDENTIALS = (ACCOUNT, "embedded")
+"""Access key id and secret: nobody's."""
 
 
 class _Requests(MotoRequestHandler):
@@ -77,8 +75,8 @@ class Emulator:
         """What another process needs in its environment to find this and not AWS; the user's profiles are hidden."""
         return {
             "AWS_ENDPOINT_URL": self.url,
-            "AWS_ACCESS_KEY_ID": ACCOUNT,
-            "AWS_SECRET_ACCESS_KEY": "embedded",
+            "AWS_ACCESS_KEY_ID": CREDENTIALS[0],
+            "AWS_SECRET_ACCESS_KEY": CREDENTIALS[1],
             "AWS_SESSION_TOKEN": "",
             "AWS_REGION": REGION,
             "AWS_DEFAULT_REGION": REGION,
@@ -87,9 +85,9 @@ class Emulator:
             "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
         }
 
-    def client(self, service: str) -> Any:
-        """A boto3 client of it, whatever the environment says."""
-        return _session().client(service, endpoint_url=self.url, config=CONFIG)
+    def clients(self, local_ms: Callable[[], int]) -> Clients:
+        """The clients that producers and workers use, of it. local_ms: the machine's clock, epoch milliseconds."""
+        return Clients(local_ms, region=REGION, endpoint_url=self.url, credentials=CREDENTIALS)
 
     def __enter__(self) -> Self:
         self.start()
@@ -97,8 +95,3 @@ class Emulator:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.stop()
-
-
-def _session() -> Any:
-    """A session with nobody's credentials. Untyped: the stubs want each service's name as a literal."""
-    return boto3.session.Session(aws_access_key_id=ACCOUNT, aws_secret_access_key="embedded", region_name=REGION)

@@ -13,6 +13,8 @@ Sources: lambda/latest/dg/services-sqs-errorhandling.html, …/services-sqs-scal
 
 from __future__ import annotations
 
+import base64
+import json
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -116,8 +118,7 @@ class Mapping:
         return self._succeeded(invoked, messages)
 
     def _succeeded(self, answered: Answered, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        verdict = interpret(answered.text, [message["MessageId"] for message in messages])
-        failed = verdict.failed
+        failed = interpret(json.loads(answered.text), [message["MessageId"] for message in messages])
         return [message for message in messages if message["MessageId"] not in failed]
 
     def _delete(self, messages: Sequence[dict[str, Any]]) -> None:
@@ -149,4 +150,6 @@ def _attribute(value: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"stringListValues": [], "binaryListValues": [], "dataType": value["DataType"]}
     if "StringValue" in value:
         found["stringValue"] = value["StringValue"]
+    if "BinaryValue" in value:
+        found["binaryValue"] = base64.b64encode(value["BinaryValue"]).decode()
     return found

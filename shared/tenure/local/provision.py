@@ -7,22 +7,12 @@ Idempotent: what is there already is left as it is.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from tenure.adapters import items
+from tenure.adapters.clients import Clients
 from tenure.core import published
 from tenure.core.topology import Queue, Tier, Topology
-
-
-@dataclass(frozen=True, slots=True)
-class Clients:
-    """The boto3 clients that provisioning speaks through."""
-
-    sqs: Any
-    dynamodb: Any
-    s3: Any
-    ssm: Any
 
 
 def provision(topology: Topology, clients: Clients) -> Topology:
