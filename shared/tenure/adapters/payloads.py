@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 PREFIX = "payloads/"
 """Of every object's key; what the bucket's lifecycle and the functions' permissions are written for."""
 
-ITEM_TEXT_BYTES_MAX = limits.DYNAMODB_ITEM_BYTES_MAX - 4096
-"""The longest text that an item takes: its key (up to 3 KiB, DynamoDB's own limits) and its few names need the rest."""
+ITEM_TEXT_BYTES_MAX = 400_000
+"""The longest text that an item takes. DynamoDB's 409,600 bytes hold its key (up to 3 KiB) and few names besides; moto
+stops at 405,000."""
 
 PUT_TRIES = 3
 """How often a text is put whose put was not answered, or which S3 refused because another put was under way."""
