@@ -34,8 +34,8 @@ class Producer(Protocol):
         """Submit, or raise the named error that tells why nothing was submitted."""
         ...
 
-    def submit_each(
-        self, items: Iterable[Prepared], *, progress: Progress | None = None, keep_outcomes: bool = True
+    def submit_many(
+        self, calls: Iterable[Prepared], *, progress: Progress | None = None, keep_outcomes: bool = True
     ) -> SubmitReport:
         """Submit many, with an outcome for each."""
         ...
@@ -100,7 +100,7 @@ class _Submits(Generic[P, R]):
         progress:      called after each batch with the counts so far.
         keep_outcomes: False keeps the counts and the first failures only, for millions of calls.
         """
-        return self._app.producer.submit_each(calls, progress=progress, keep_outcomes=keep_outcomes)
+        return self._app.producer.submit_many(calls, progress=progress, keep_outcomes=keep_outcomes)
 
     async def asubmit_many(
         self, calls: Iterable[Bound[Any]], *, progress: Progress | None = None, keep_outcomes: bool = True

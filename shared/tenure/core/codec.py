@@ -17,17 +17,16 @@ from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
-from pydantic_core import PydanticSerializationError
 
 from tenure.core.envelope import canonical
 from tenure.core.errors import InvalidPayload, InvalidTask
 from tenure.core.fidelity import difference, holds_set
+from tenure.core.submission import TaskFacts
 
 _BYTES_AS_BASE64 = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 """JSON has no bytes. As UTF-8, some would pass and some not; as base64, all do."""
 
 _EMPTY = inspect.Parameter.empty
-_UNREADABLE = (ValueError, TypeError, RecursionError, PydanticSerializationError, PydanticUserError)
 
 
 class Codec:
@@ -155,6 +154,34 @@ class Codec:
             ) from error
 
 
+def plain_payload(task: TaskFacts, arguments: Mapping[str, Any]) -> str:
+    """The canonical payload of a call by name: plain JSON data, checked against what is published of the task.
+
+    Raises InvalidPayload for values that JSON does not know, and for arguments that are unknown or missing.
+    """
+
+    def invalid(what: str) -> InvalidPayload:
+        return InvalidPayload(f"task {task.name!r}: {what}.")
+
+    if not isinstance(arguments, Mapping):
+        raise invalid(f"its payload is of type {type(arguments).__name__}, not an object of arguments by name")
+    given = dict(arguments)
+    if task.required is not None:
+        takes = (*task.required, *task.optional)
+        unknown = [name for name in given if name not in takes]
+        missing = [name for name in task.required if name not in given]
+        if unknown:
+            raise invalid(f"it has no parameter {unknown[0]!r}. Its parameters: {', '.join(takes) or 'none'}")
+        if missing:
+            raise invalid(f"its argument `{missing[0]}` is missing")
+    if holds_set(given):
+        raise invalid("its payload holds a set, which JSON does not know. Send a list")
+    return canonical(_proved(_PLAIN, given, "its payload", invalid))
+
+
+_PLAIN: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
+
+
 def annotated_function(function: Callable[..., Any]) -> Any:
     """The function that bears the annotations and the code: within partials, behind a callable object's __call__."""
     while isinstance(function, functools.partial):
@@ -174,7 +201,7 @@ def _proved(adapter: TypeAdapter[Any], value: Any, what: str, invalid: Callable[
         arrived = adapter.validate_json(text, strict=True)
     except ValidationError as error:
         raise invalid(f"{what} would not be taken back from its JSON: {_first(error)}") from None
-    except _UNREADABLE as error:
+    except Exception as error:  # a serialiser or validator of the user's own may raise anything
         raise invalid(f"{what}, a {type(value).__name__}, cannot be written as JSON: {_sentence(error)}") from None
     changed = difference(value, arrived, what)
     if changed:
@@ -187,7 +214,7 @@ def _validated(adapter: TypeAdapter[Any], plain: Any, what: str, invalid: Callab
         return adapter.validate_json(canonical(plain), strict=True)
     except ValidationError as error:
         raise invalid(f"{what} does not fit its type: {_first(error)}") from None
-    except _UNREADABLE as error:
+    except Exception as error:  # a validator of the user's own may raise anything
         raise invalid(f"{what} cannot be read: {_sentence(error)}") from None
 
 

@@ -1,0 +1,159 @@
+"""The only reader of the environment variables. Read once, at a program's start, into frozen models; what is wrong is
+told by the variable's name.
+
+TENURE_ENVIRONMENT   the environment: "prod", say
+TENURE_APP           module:attribute of the App; workers and maintenance import it
+TENURE_POOL          the pool that a worker belongs to
+TENURE_TOPOLOGY      the topology, or the part of it that is needed, as JSON; without it, what is published is read
+TENURE_LOG_LEVEL     "INFO" by default
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from tenure.core.environment import MODULE_AND_ATTRIBUTE
+from tenure.core.errors import InvalidTopology, UsageError
+from tenure.core.topology import Name, Topology
+
+LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+
+
+class _Config(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    environment: Name
+    topology: Topology | None = None
+    """None: what is published is to be read."""
+    log_level: LogLevel = "INFO"
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.topology is not None and self.topology.environment != self.environment:
+            raise ValueError(
+                f"the topology is of environment {self.topology.environment!r}, not of {self.environment!r}: "
+                "correct TENURE_TOPOLOGY or TENURE_ENVIRONMENT"
+            )
+        return self
+
+
+class ProducerConfig(_Config):
+    """What a producer is told by its environment."""
+
+
+class MaintenanceConfig(_Config):
+    """What a maintenance duty is told. `app`: module:attribute of the App."""
+
+    app: Annotated[str, Field(pattern=MODULE_AND_ATTRIBUTE)]
+
+
+class WorkerConfig(MaintenanceConfig):
+    """What a worker is told.
+
+    agent_uri:     ECS_AGENT_URI, on Fargate: where scale-in protection is asked for. "" elsewhere.
+    function_name: AWS_LAMBDA_FUNCTION_NAME, on Lambda. "" elsewhere.
+    instance:      what tells this worker from its siblings in logs: Lambda's log stream, or the container's host name.
+    """
+
+    pool: Name
+    agent_uri: str = ""
+    function_name: str = ""
+    instance: str = ""
+
+
+def environment_name(environ: Mapping[str, str] | None = None) -> str | None:
+    """The environment that TENURE_ENVIRONMENT names; None where it is not set."""
+    return _variables(environ).get("TENURE_ENVIRONMENT") or None
+
+
+def producer_config(environment: str | None = None, environ: Mapping[str, str] | None = None) -> ProducerConfig:
+    """A producer's configuration; `environment` goes before TENURE_ENVIRONMENT.
+
+    A TENURE_TOPOLOGY of another environment than the one asked for is not used. Raises UsageError where nothing names
+    the environment, and InvalidTopology for a TENURE_TOPOLOGY that cannot be read.
+    """
+    variables = _variables(environ)
+    chosen = environment or variables.get("TENURE_ENVIRONMENT")
+    if not chosen:
+        raise UsageError('which environment? Say connect(environment="..."), or set the variable TENURE_ENVIRONMENT.')
+    topology = _topology(variables)
+    if topology is not None and topology.environment != chosen:
+        topology = None
+    return _read(ProducerConfig, {"environment": chosen, "topology": topology, **_log_level(variables)})
+
+
+def maintenance_config(environ: Mapping[str, str] | None = None) -> MaintenanceConfig:
+    """A maintenance duty's configuration. Raises UsageError, naming the variable, or InvalidTopology."""
+    return _read(MaintenanceConfig, _shared(_variables(environ)))
+
+
+def worker_config(environ: Mapping[str, str] | None = None) -> WorkerConfig:
+    """A worker's configuration. Raises UsageError, naming the variable, or InvalidTopology."""
+    variables = _variables(environ)
+    own = {
+        "pool": variables.get("TENURE_POOL"),
+        "agent_uri": variables.get("ECS_AGENT_URI", ""),
+        "function_name": variables.get("AWS_LAMBDA_FUNCTION_NAME", ""),
+        "instance": variables.get("AWS_LAMBDA_LOG_STREAM_NAME") or variables.get("HOSTNAME", ""),
+    }
+    return _read(WorkerConfig, _shared(variables) | own)
+
+
+def _shared(variables: Mapping[str, str]) -> dict[str, object]:
+    return {
+        "app": variables.get("TENURE_APP"),
+        "environment": variables.get("TENURE_ENVIRONMENT"),
+        "topology": _topology(variables),
+        **_log_level(variables),
+    }
+
+
+def _variables(environ: Mapping[str, str] | None) -> Mapping[str, str]:
+    return os.environ if environ is None else environ
+
+
+def _log_level(variables: Mapping[str, str]) -> dict[str, str]:
+    level = variables.get("TENURE_LOG_LEVEL")
+    return {"log_level": level.upper()} if level else {}
+
+
+def _topology(variables: Mapping[str, str]) -> Topology | None:
+    text = variables.get("TENURE_TOPOLOGY")
+    if not text:
+        return None
+    try:
+        return Topology.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InvalidTopology(
+            f"the variable TENURE_TOPOLOGY does not hold a topology: {where}: {first['msg']}. The "
+            "deployment writes it: deploy again, or unset it to read what is published."
+        ) from None
+
+
+C = TypeVar("C", bound=_Config)
+
+_VARIABLE = {
+    "app": "TENURE_APP",
+    "environment": "TENURE_ENVIRONMENT",
+    "pool": "TENURE_POOL",
+    "log_level": "TENURE_LOG_LEVEL",
+}
+
+
+def _read(model: type[C], values: Mapping[str, object]) -> C:
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = str(first["loc"][0]) if first["loc"] else ""
+        told = _VARIABLE.get(name, name)
+        if name in _VARIABLE and values.get(name) is None:
+            raise UsageError(f"the variable {told} is not set. Set it where this program is started.") from None
+        what = f"the variable {told}={values.get(name)!r}: " if name else ""
+        raise UsageError(f"{what}{first['msg'].removeprefix('Value error, ')}.") from None
