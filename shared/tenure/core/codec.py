@@ -91,6 +91,29 @@ class Codec:
         """Build what decoding needs. Raises InvalidTask, naming the parameter whose type pydantic cannot read."""
         _ = self._adapters, self._result
 
+    def payload_schema(self) -> dict[str, Any]:
+        """The JSON Schema of a payload: an object of the arguments. Raises InvalidTask as `check`."""
+        adapters = self._adapters
+        mode: typing.Literal["validation"] = "validation"
+        keys = [(name, mode, adapter) for name, adapter in adapters.items()]
+        schemas, shared = TypeAdapter.json_schemas(keys, by_alias=True)
+        parameters = self.signature.parameters
+        schema: dict[str, Any] = {
+            "type": "object",
+            "properties": {name: dict(schemas[name, mode]) for name in adapters},
+            "required": [name for name in adapters if parameters[name].default is _EMPTY],
+            "additionalProperties": False,
+        }
+        for name, parameter in parameters.items():
+            if parameter.default is not _EMPTY:
+                plain = adapters[name].dump_python(parameter.default, mode="json", fallback=repr)
+                schema["properties"][name]["default"] = plain
+        return schema | ({"$defs": shared["$defs"]} if "$defs" in shared else {})
+
+    def result_schema(self) -> dict[str, Any]:
+        """The JSON Schema of a result. Raises InvalidTask as `check`."""
+        return self._result.json_schema(mode="serialization")
+
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         try:
             return self.signature.bind(*args, **kwargs).arguments
