@@ -83,7 +83,9 @@ class Faults:
         code, status = _ANSWERS[fault]
         metadata = {"HTTPStatusCode": status, "HTTPHeaders": {}}
         error = {"Error": {"Code": code, "Message": fault.value}, "ResponseMetadata": metadata}
-        return (AWSResponse(request.url, status, HTTPHeaders(), None), error), None
+        response = AWSResponse(request.url, status, HTTPHeaders(), None)
+        response._content = b"{}"  # as if it had been read; there is no stream to read from
+        return (response, error), None
 
     # ---- a batch ---------------------------------------------------------------------------------------------------
     def _before_call(self, params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any) -> dict[str, Any]:
