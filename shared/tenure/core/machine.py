@@ -295,7 +295,10 @@ def release(row: Row, stamp: Stamp, error: ErrorRecord | None) -> Row:
 
 def unclaim(row: Row, stamp: Stamp) -> Row:
     """A claimed task that was never started goes back as it was."""
-    return _next(row, E.UNCLAIM, stamp, **_waiting_until(row, stamp, row.due_at_ms, True))
+    began = (
+        {} if row.first_started_at_ms < row.last_started_at_ms else {"first_started_at_ms": 0, "last_started_at_ms": 0}
+    )
+    return _next(row, E.UNCLAIM, stamp, **began, **_waiting_until(row, stamp, row.due_at_ms, True))
 
 
 def bury(row: Row, stamp: Stamp, error: ErrorRecord, reason: str) -> Row:
@@ -371,6 +374,7 @@ def replay(row: Row, stamp: Stamp, reason: str, payload: Stored | None = None, d
         replays=row.replays + 1,
         sends=row.sends + 1,
         due_at_ms=0,
+        first_started_at_ms=0,  # Retry(deadline=...) counts from it, and this is a new budget
         ended_at_ms=0,
         reason="",
         cancel_requested_at_ms=0,

@@ -154,8 +154,8 @@ class Row:
         made = self.failures + self.losses
         if self.state is State.DEAD_LETTERED:
             return made
-        if self.state in (State.CANCELLED, State.EXPIRED) and self.last_started_at_ms == 0:
-            return 0
+        if self.state in (State.CANCELLED, State.EXPIRED) and self.last_started_at_ms <= self.last_failed_at_ms:
+            return made  # it was ended while it waited; what it waited for was never begun
         return made + 1
 
     @property
