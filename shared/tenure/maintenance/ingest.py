@@ -115,7 +115,9 @@ class Ingest:
                 counts.update(scan.counts)
                 ahead += scan.ahead
         left = self._difference(queue, tiers)
-        self._remember(things, mark, queue, {**known, "left": left, "since_ms": 0, "scanned_ms": parts.clock.now_ms()}, left)
+        self._remember(
+            things, mark, queue, {**known, "left": left, "since_ms": 0, "scanned_ms": parts.clock.now_ms()}, left
+        )
 
     def _difference(self, queue: str, tiers: Sequence[Tier]) -> int:
         depths = [self._parts.dead(tier).depth() for tier in tiers]

@@ -19,6 +19,7 @@ from tenure.core.errors import InvalidTopology, ServiceError
 from tenure.core.task import Row
 from tenure.core.topology import Tier
 from tenure.maintenance.parts import Parts, letter_send, message_of
+from tenure.maintenance.restore import watch_table
 from tenure.maintenance.surroundings import Around
 from tenure.ports import Key, Send, Sent
 from tenure.rows import Stands, Unknown, due_names, to_row
@@ -80,6 +81,7 @@ class _Run:
         self._more = False
 
     def run(self, rows_max: int) -> ReconcileReport:
+        watch_table(self._parts)
         around = Around(self._parts)
         rows = list(self._read(self._pick(rows_max)))
         for tier, members in self._by_tier(rows):
