@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 from collections.abc import Callable
-from concurrent.futures import CancelledError as FutureCancelled
 from typing import Any
 
 from tenure.core import machine, outcome
@@ -147,12 +145,8 @@ class Invoker:
         value = function(*args, **kwargs)
         if not inspect.iscoroutine(value):
             return value
-        future, cancel = self.coroutines.start(value)
-        held.interrupt = cancel
         try:
-            result, left = future.result()
-        except FutureCancelled:
-            raise asyncio.CancelledError("the handler was told to stop") from None
+            result, left = self.coroutines.run(value, lambda cancel: setattr(held, "interrupt", cancel))
         finally:
             held.interrupt = None
         if left:

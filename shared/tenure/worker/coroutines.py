@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future
 from contextvars import ContextVar
 from typing import Any
@@ -23,15 +24,25 @@ class Coroutines:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threads.lock()
 
-    def start(self, coroutine: Coroutine[Any, Any, Any]) -> tuple[Future[tuple[Any, int]], Callable[[], None]]:
-        """Start a coroutine; the future gives (its value, how many tasks it left behind), the function cancels it.
+    def run(
+        self, coroutine: Coroutine[Any, Any, Any], started: Callable[[Callable[[], None]], None]
+    ) -> tuple[Any, int]:
+        """A coroutine's value, and how many tasks it left behind. Raises what it raises.
 
-        Tasks that it started and left running are cancelled and awaited before the future is done, so that nothing of
-        an attempt runs on under a fence that is no longer its own.
+        `started` is given the function that cancels it from another thread. Tasks that it started and left running are
+        cancelled and awaited before this returns, so that nothing of an attempt runs on under a fence that is no
+        longer its own.
         """
         loop = self._running_loop()
         future = asyncio.run_coroutine_threadsafe(_whole(coroutine), loop)
-        return future, lambda: _cancel(loop, future)
+        started(lambda: _cancel(loop, future))
+        try:
+            value, left = future.result()
+        except FutureCancelled:
+            raise asyncio.CancelledError("the handler was told to stop") from None
+        if isinstance(value, _Exit):
+            raise value.error
+        return value, left
 
     def close(self) -> None:
         """Stop the loop. For tests and for a worker that ends; a Lambda keeps it warm."""
@@ -79,8 +90,6 @@ async def _whole(coroutine: Coroutine[Any, Any, Any]) -> tuple[Any, int]:
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
-    if isinstance(value, _Exit):
-        raise value.error
     return value, len(left)
 
 
