@@ -17,6 +17,9 @@ from tenure.adapters.clock import SystemClock
 LOOK_SECONDS = 0.02
 """Between two looks of a long poll: short enough to be woken, long enough to leave the lock to others."""
 
+HURRY = threading.Event()
+"""While it is set, long polls answer at once, so that whoever waits in one can be stopped without waiting for it."""
+
 _LOCK = threading.RLock()
 _INSTALLED: list[bool] = []
 
@@ -56,9 +59,9 @@ def _patient(look: Callable[..., Any]) -> Callable[..., Any]:
         while True:
             with _LOCK:
                 messages = look(backend, queue_name, count, 0, *rest, **named)
-            if messages or clock.now_ms() >= end_ms:
+            if messages or clock.now_ms() >= end_ms or HURRY.is_set():
                 return messages
-            _rest(clock)
+            clock.sleep(LOOK_SECONDS)
 
     return receive_message
 

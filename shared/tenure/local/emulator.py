@@ -57,9 +57,14 @@ class Emulator:
     def start(self) -> None:
         """Bind the port and answer from now on. Raises OSError where the port is taken."""
         atomic_moto.install()
+        atomic_moto.HURRY.clear()
         app = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", self._port, app, threaded=True, request_handler=_Requests)
         self._thread = self._threads.start("emulator", self._server.serve_forever)
+
+    def hurry(self) -> None:
+        """Let long polls answer at once from now on: whoever is to be stopped would else wait for them."""
+        atomic_moto.HURRY.set()
 
     def stop(self) -> None:
         """Answer no more, and forget everything. Does nothing if it does not run."""

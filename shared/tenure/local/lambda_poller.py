@@ -68,12 +68,22 @@ class Mapping:
         """Poll from now on."""
         self._loop = self._threads.start(f"esm-{self.spec.tier.name}", self._poll)
 
+    def drain(self) -> None:
+        """Receive no more; invocations that run go on. Returns at once; see `idle`."""
+        self._stopping.set()
+
+    @property
+    def idle(self) -> bool:
+        """Whether, after `drain`, nothing is under way any more."""
+        return all(thread.join(0) for thread in [*([self._loop] if self._loop else []), *self._running])
+
     def stop(self, wait_seconds: float) -> bool:
         """Receive no more, and wait for the invocations that run; whether all have ended."""
-        self._stopping.set()
+        self.drain()
         until = self._clock.now_ms() + round(wait_seconds * 1000)
-        threads = ([self._loop] if self._loop else []) + self._running
-        return all([thread.join(max(0.0, (until - self._clock.now_ms()) / 1000)) for thread in threads])
+        while not self.idle and self._clock.now_ms() < until:
+            self._clock.sleep(0.02)
+        return self.idle
 
     def _poll(self) -> None:
         while not self._stopping.is_set():

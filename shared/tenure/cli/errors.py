@@ -1,0 +1,107 @@
+"""How an error is told: what was wrong, where, what to do; in one paragraph, and as an exit code."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import textwrap
+
+import click
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    NoRegionError,
+    PartialCredentialsError,
+    ProfileNotFound,
+)
+
+from tenure.core.errors import TaskNotFound, TenureError, UsageError
+
+DONE, FAILED, USAGE, NOTHING, PARTLY = 0, 1, 2, 3, 4
+"""Exit codes."""
+
+OUTPUT = "tenure.output"
+"""Key of click's shared context under which a command's --output is kept, so that its errors are told alike."""
+
+WIDTH_MAX = 100
+
+
+def tell(error: Exception) -> int:
+    """Say it on standard error, as JSON where the command was asked for JSON; the exit code."""
+    code, text = explain(error)
+    ctx = click.get_current_context(silent=True)
+    if ctx is not None and ctx.meta.get(OUTPUT) == "json":
+        click.echo(json.dumps({"error": type(error).__name__, "message": text}), err=True)
+    else:
+        click.echo(click.style("Error: ", fg="red", bold=True) + wrapped(text), err=True)
+    return code
+
+
+def explain(error: Exception) -> tuple[int, str]:
+    """(exit code, paragraph) of an error."""
+    if isinstance(error, TaskNotFound):
+        return NOTHING, str(error)
+    if isinstance(error, UsageError):
+        return USAGE, str(error)
+    if isinstance(error, TenureError):
+        return FAILED, str(error)
+    if isinstance(error, ClientError | BotoCoreError):
+        return FAILED, _of_aws(error)
+    if isinstance(error, ModuleNotFoundError):
+        return USAGE, _of_import(error)
+    if isinstance(error, OSError):
+        return FAILED, f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
+    return FAILED, (
+        f"{type(error).__name__}: {error}. This is a defect in tenure, not in what you typed. "
+        "Run it again as `tenure --traceback …` and report what it prints."
+    )
+
+
+def wrapped(text: str) -> str:
+    """A paragraph, broken into lines a person can read; lines that stand by themselves are left alone."""
+    width = min(WIDTH_MAX, _terminal_width())
+    lines = [textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) for line in text.split("\n")]
+    return "\n".join(lines)
+
+
+def _terminal_width() -> int:
+    return shutil.get_terminal_size((WIDTH_MAX, 24)).columns if sys.stderr.isatty() else WIDTH_MAX
+
+
+def _of_aws(error: ClientError | BotoCoreError) -> str:
+    if isinstance(error, NoCredentialsError | PartialCredentialsError | ProfileNotFound):
+        return (
+            f"AWS credentials: {error}. Sign in (aws sso login), set AWS_PROFILE, or start the embedded stack with "
+            "`tenure dev`, which needs none."
+        )
+    if isinstance(error, NoRegionError):
+        return (
+            "AWS region: none is set. Set AWS_REGION, or a region in the profile that AWS_PROFILE names; or start the "
+            "embedded stack with `tenure dev`, which needs none."
+        )
+    if isinstance(error, EndpointConnectionError):
+        return (
+            f"{error} Nothing answers there. If it was the embedded stack, it has stopped: start `tenure dev` again, "
+            "or unset AWS_ENDPOINT_URL to reach AWS."
+        )
+    if isinstance(error, ClientError):
+        told = error.response.get("Error", {})
+        code, message = told.get("Code", "unknown"), told.get("Message", "")
+        return f"AWS refused {error.operation_name}: {code}. {message} `tenure doctor` checks what is reachable."
+    return f"AWS: {error}"
+
+
+_EXTRAS = {"moto": "local", "werkzeug": "local", "rich": "cli", "aws_lambda_powertools": "worker"}
+
+
+def _of_import(error: ModuleNotFoundError) -> str:
+    extra = _EXTRAS.get((error.name or "").partition(".")[0])
+    if extra:
+        return f"this command needs the package {error.name}. Install it with: pip install 'tenure[{extra}]'."
+    return (
+        f"no module is called {error.name!r}. If it is your app's, run tenure from your project's root, or correct "
+        "`app` in the environment file; if it is a package, install it."
+    )

@@ -1,0 +1,60 @@
+"""`tenure queues`: how much lies in each queue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+from rich.text import Text
+
+from tenure.cli import render
+from tenure.cli.options import with_session
+from tenure.cli.session import Reach, Session
+from tenure.core.topology import Tier
+
+
+@click.command()
+@with_session
+def queues(session: Session) -> None:
+    """Show how much lies in every queue, and in its DLQ.
+
+    SQS's counts are approximate, late by up to a minute on AWS.
+    """
+    reach = session.reach()
+    found = [_depths(reach, tier) for tier in reach.topology.tiers()]
+    if session.wants_json:
+        render.as_json({"queues": found})
+        return
+    made = render.table(
+        "QUEUE", "PRIORITY", "POOL", "READY", "IN FLIGHT", "DELAYED", "LETTERS", "ORDER",
+        right=("READY", "IN FLIGHT", "DELAYED", "LETTERS"),
+    )  # fmt: skip
+    for one in sorted(found, key=lambda each: each["queue"]):
+        numbers = [_number(one[name]) for name in ("ready", "in_flight", "delayed")]
+        letters = _number(one["letters"], "bold red")
+        made.add_row(one["queue"], one["priority"], one["pool"], *numbers, letters, "by key" if one["ordered"] else "")
+    session.console.print(made)
+
+
+def _number(value: int, style: str = "") -> Text:
+    """A count; a zero is there but does not draw the eye."""
+    return Text(f"{value:,}", style=style if value else "dim")
+
+
+def _depths(reach: Reach, tier: Tier) -> dict[str, Any]:
+    depth = reach.queue(tier).depth()
+    letters = reach.dead(tier).depth()
+    queue = reach.topology.queue(tier.queue)
+    pool = reach.topology.pool(queue.pool)
+    return {
+        "queue": tier.queue,
+        "priority": tier.tier,
+        "pool": pool.name,
+        "pool_kind": pool.kind,
+        "ordered": tier.ordered,
+        "ready": depth.visible,
+        "in_flight": depth.in_flight,
+        "delayed": depth.delayed,
+        "letters": letters.visible + letters.in_flight,
+        "sqs_name": tier.name,
+    }

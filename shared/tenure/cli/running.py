@@ -1,0 +1,55 @@
+"""The note that `tenure dev` leaves, so that commands in another terminal find its stack: .tenure/<environment>.json.
+
+It only counts while the process that wrote it is alive; a note that a killed one left behind is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+FOLDER = ".tenure"
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """An embedded stack that runs. `pid` is that of `tenure dev`."""
+
+    endpoint_url: str
+    pid: int
+    app: str
+    environment: str
+
+
+def folder(directory: Path) -> Path:
+    """Where notes and logs lie, below the project's directory; made, and hidden from git."""
+    place = directory / FOLDER
+    place.mkdir(exist_ok=True)
+    ignore = place / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
+    return place
+
+
+def leave(directory: Path, running: Running) -> Path:
+    """Write the note; it replaces one that a dead process left. Returns where it is."""
+    path = folder(directory) / f"{running.environment}.json"
+    path.write_text(json.dumps(asdict(running)), encoding="utf-8")
+    return path
+
+
+def find(directory: Path, environment: str) -> Running | None:
+    """The embedded stack of this directory's project, if its process is alive."""
+    try:
+        told = json.loads((directory / FOLDER / f"{environment}.json").read_text(encoding="utf-8"))
+        running = Running(**told)
+        os.kill(running.pid, 0)
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    except (ValueError, TypeError):  # half written, or by another version
+        return None
+    except PermissionError:  # alive, and somebody else's
+        return running
+    return running

@@ -1,0 +1,108 @@
+"""`submit`, `wait`, `cancel`: what they do to tasks, what they print, and their exit codes."""
+
+import json
+
+import pytest
+
+from tests.cli import states
+from tests.cli.conftest import Shop
+
+
+def test_submit_prints_the_id_alone(shop: Shop) -> None:
+    """`ID=$(tenure submit ...)` works, and the task is queued with its options."""
+    result = shop.run("submit", "resize", '{"key": "p1.jpg"}', "--tenant", "acme", "--priority", "high")
+    assert result.exit_code == 0
+    row = states.row_of(shop, result.stdout.strip())
+    assert (row.task, row.tenant, row.tier, row.state.value) == ("resize", "acme", "high", "queued")
+
+
+def test_submit_reads_a_payload_from_standard_input(shop: Shop) -> None:
+    """A payload too long for a command line comes through a pipe."""
+    result = shop.run("submit", "resize", "-", "-o", "json", input='{"key": "p1.jpg", "width": 7}')
+    row = states.row_of(shop, json.loads(result.stdout)["id"])
+    assert row.payload is not None
+    assert json.loads(row.payload.value) == {"key": "p1.jpg", "width": 7}
+
+
+@pytest.mark.parametrize(
+    ("payload", "says"),
+    [
+        ('{"key": ', "the payload is not JSON"),
+        ("[1]", "a JSON list"),
+        ('{"key": 7}', "`key` does not fit its type"),
+        ('{"key": "a", "widht": 7}', "no parameter 'widht'"),
+        ("{}", "`key` is missing"),
+    ],
+)
+def test_a_payload_that_does_not_fit_is_refused_before_anything_exists(shop: Shop, payload: str, says: str) -> None:
+    """Exit 2, the reason by name, no row and no message."""
+    result = shop.run("submit", "resize", payload)
+    assert result.exit_code == 2
+    assert says in " ".join(result.stderr.split())
+    assert shop.world.store.all() == []
+
+
+def test_an_unknown_task_is_refused_with_those_there_are(shop: Shop) -> None:
+    """A misspelt name is a usage error, not a message that nobody can run."""
+    result = shop.run("submit", "rezise", "{}")
+    assert result.exit_code == 2
+    assert "resize" in result.stderr
+
+
+def test_the_same_key_finds_the_same_task(shop: Shop) -> None:
+    """Submitted twice with one idempotency key: one task, said so; with another payload: refused."""
+    first = shop.run("submit", "resize", '{"key": "p1.jpg"}', "--key", "k")
+    again = shop.run("submit", "resize", '{"key": "p1.jpg"}', "--key", "k")
+    assert again.stdout == first.stdout
+    assert "nothing new was submitted" in again.stderr
+    assert shop.run("submit", "resize", '{"key": "p2.jpg"}', "--key", "k").exit_code == 2
+
+
+def test_wait_prints_the_result(shop: Shop) -> None:
+    """Of one task the result alone, as JSON."""
+    task_id = shop.submit("render", {"month": "2026-09"})
+    states.completed(shop, task_id)
+    result = shop.run("wait", task_id)
+    assert (result.exit_code, json.loads(result.stdout)) == (0, {"pages": 12})
+
+
+def test_wait_for_several_exits_4_when_only_some_completed(shop: Shop) -> None:
+    """0 all, 1 none, 4 some; each task's end is told."""
+    done, dead = shop.submit("render", {"month": "a"}), shop.submit("render", {"month": "b"})
+    states.completed(shop, done)
+    states.buried(shop, dead)
+    both = shop.run("wait", done, dead)
+    assert both.exit_code == 4
+    assert f'{done}  {{"pages": 12}}' in both.stdout
+    assert "dead_lettered" in both.stderr
+    assert shop.run("wait", dead).exit_code == 1
+    assert json.loads(shop.run("wait", dead, "-o", "json").stdout)["error"]["type"].endswith("PDFError")
+
+
+def test_wait_gives_up_after_its_timeout(shop: Shop) -> None:
+    """A task that nobody runs: exit 1, its state, and virtual time only."""
+    task_id = shop.submit("render", {"month": "a"})
+    result = shop.run("wait", task_id, "--timeout", "3s")
+    assert result.exit_code == 1
+    assert "is queued after 3s" in result.stderr
+
+
+def test_cancel_ends_what_waits_and_asks_what_runs(shop: Shop) -> None:
+    """Both count as done; the reason stands with the task."""
+    waiting, running = shop.submit("render", {"month": "a"}), shop.submit("render", {"month": "b"})
+    states.leased(shop, running)
+    result = shop.run("cancel", waiting, running, "--reason", "wrong month", "-o", "json")
+    assert result.exit_code == 0
+    assert [one["outcome"] for one in json.loads(result.stdout)] == ["cancelled", "requested"]
+    assert states.row_of(shop, waiting).reason == "wrong month"
+    assert states.row_of(shop, running).cancel_reason == "wrong month"
+
+
+def test_cancel_too_late_is_told_by_the_exit_code(shop: Shop) -> None:
+    """1 if nothing was cancelled, 4 if some; a blank reason is refused."""
+    done, waiting = shop.submit("render", {"month": "a"}), shop.submit("render", {"month": "b"})
+    states.completed(shop, done)
+    assert shop.run("cancel", done, "--reason", "late").exit_code == 1
+    assert shop.run("cancel", done, waiting, "--reason", "late").exit_code == 4
+    assert shop.run("cancel", waiting, "--reason", " ").exit_code == 2
+    assert shop.run("cancel", waiting).exit_code == 2
