@@ -109,6 +109,8 @@ class Deployment(_Model):
     """If given, the workers share a bucket for the handlers' own files, and this variable holds its s3:// address."""
     submits: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """queue -> queues that its handlers submit to; their role may send to these and no others."""
+    acknowledged: dict[str, str] = Field(default_factory=dict)
+    """cdk-nag findings that this environment accepts as a whole, each with its reason."""
     network: Network = Network()
     alarms: Alarms = Alarms()
 

@@ -33,12 +33,14 @@ class WorkerNetwork(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, network: Network, key_endpoint: bool) -> None:
         """`key_endpoint`: whether tasks call KMS, so that a network without a way out needs an endpoint for it too."""
         super().__init__(scope, construct_id)
-        self.vpc, self.placement = self._vpc(network, key_endpoint)
+        self.vpc, self.placement = self._vpc(network)
         self.security_group = ec2.SecurityGroup(
-            self, "Workers", vpc=self.vpc, description="tenure's pollers: nothing comes in", allow_all_outbound=True
+            self, "Workers", vpc=self.vpc, description="Pollers of tenure: nothing comes in", allow_all_outbound=True
         )
+        if network.kind == "endpoints":
+            self._endpoints(key_endpoint)
 
-    def _vpc(self, network: Network, key_endpoint: bool) -> tuple[ec2.IVpc, Placement]:
+    def _vpc(self, network: Network) -> tuple[ec2.IVpc, Placement]:
         if network.kind == "existing":
             vpc = ec2.Vpc.from_vpc_attributes(
                 self, "Vpc", vpc_id=network.vpc_id, availability_zones=list(network.availability_zones)
@@ -72,12 +74,12 @@ class WorkerNetwork(Construct):
                 "CloudTrail. A flow log would cost more than the network does.",
             )
         )
-        if not public:
-            self._endpoints(own, key_endpoint)
         return own, Placement(ec2.SubnetSelection(subnet_type=kind), public_address=public)
 
-    def _endpoints(self, vpc: ec2.Vpc, key_endpoint: bool) -> None:
+    def _endpoints(self, key_endpoint: bool) -> None:
         wanted = dict(ENDPOINTS, **({"Key": ec2.InterfaceVpcEndpointAwsService.KMS} if key_endpoint else {}))
         for name, service in wanted.items():
-            endpoint = vpc.add_interface_endpoint(name, service=service, private_dns_enabled=True, open=False)
-            endpoint.connections.allow_default_port_from(ec2.Peer.ipv4(vpc.vpc_cidr_block), "HTTPS from this VPC only")
+            endpoint = ec2.InterfaceVpcEndpoint(
+                self, name, vpc=self.vpc, service=service, private_dns_enabled=True, open=False
+            )
+            endpoint.connections.allow_default_port_from(self.security_group, "HTTPS from the pollers only")

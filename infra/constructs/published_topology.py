@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import aws_cdk as cdk
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from tenure.core import published
+from tenure.core.submission import TaskFacts
 from tenure.core.topology import Topology
+
+_URL = "https://sqs.ap-southeast-1.amazonaws.com/123456789012/"
+"""As long as the beginning of a queue's URL gets."""
 
 
 class PublishedTopology(Construct):
-    """The deployed topology as SSM parameters, in the words of `tenure.core.published`."""
+    """The deployed topology and its tasks as SSM parameters, in the words of `tenure.core.published`."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, topology: Topology) -> None:
-        """`topology` as deployed: its URLs, table and bucket may be tokens."""
+    def __init__(
+        self, scope: Construct, construct_id: str, *, topology: Topology, tasks: Iterable[TaskFacts] = ()
+    ) -> None:
+        """`topology` as deployed: URLs, table and bucket may be tokens. Raises InvalidTopology if 4 KB are too few."""
         super().__init__(scope, construct_id)
         root = published.path(topology.app, topology.environment)
-        for name, value in published.parameters(topology).items():
+        for name, value in _parameters(topology, tasks).items():
             words = re.split(r"[^a-z0-9]+", name.removeprefix(root))
             ssm.StringParameter(
                 self,
@@ -38,3 +45,18 @@ class PublishedTopology(Construct):
             stack.format_arn(service="ssm", resource="parameter", resource_name=root),
             stack.format_arn(service="ssm", resource="parameter", resource_name=f"{root}/*"),
         ]
+
+
+def _parameters(topology: Topology, tasks: Iterable[TaskFacts]) -> dict[str, str]:
+    """The parameters with tokens for URLs, measured with URLs as long as they will be: a token is much shorter."""
+    long = {f"{t.queue}/{t.tier}": (_URL + t.name, _URL + t.dead_name) for t in topology.tiers()}
+    stand_ins = {
+        place: real for key, pair in long.items() for place, real in zip(pair, topology.urls[key], strict=True)
+    }
+    found = published.parameters(topology.model_copy(update={"urls": long}), tasks)
+    for name, value in found.items():
+        # Longest first: a queue's URL is the beginning of its DLQ's.
+        for place in sorted(stand_ins, key=len, reverse=True):
+            value = value.replace(place, stand_ins[place])
+        found[name] = value
+    return found

@@ -26,29 +26,30 @@ class StateTable(Construct):
         definition = table_definition("unnamed")
         kinds = {each["AttributeName"]: each["AttributeType"] for each in definition["AttributeDefinitions"]}
         partition, sort = _keys(definition["KeySchema"], kinds)
-        self.table = dynamodb.TableV2(
+        # Table rather than TableV2: the latter cannot use a key of one's own in a stack that is bound to no region.
+        self.table = dynamodb.Table(
             self,
             "Table",
             partition_key=partition,
             sort_key=sort,
-            billing=dynamodb.Billing.on_demand(),
-            global_secondary_indexes=[
-                dynamodb.GlobalSecondaryIndexPropsV2(
-                    index_name=index["IndexName"],
-                    partition_key=_keys(index["KeySchema"], kinds)[0],
-                    sort_key=_keys(index["KeySchema"], kinds)[1],
-                    projection_type=dynamodb.ProjectionType[index["Projection"]["ProjectionType"]],
-                )
-                for index in definition["GlobalSecondaryIndexes"]
-            ],
+            billing_mode=dynamodb.BillingMode[definition["BillingMode"]],
             time_to_live_attribute=time_to_live("unnamed")["TimeToLiveSpecification"]["AttributeName"],
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),
-            encryption=dynamodb.TableEncryptionV2.customer_managed_key(key) if key else None,
+            encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED if key else dynamodb.TableEncryption.DEFAULT,
+            encryption_key=key,
             removal_policy=removal,
             deletion_protection=removal != cdk.RemovalPolicy.DESTROY,
         )
+        for index in definition["GlobalSecondaryIndexes"]:
+            partition, sort = _keys(index["KeySchema"], kinds)
+            self.table.add_global_secondary_index(
+                index_name=index["IndexName"],
+                partition_key=partition,
+                sort_key=sort,
+                projection_type=dynamodb.ProjectionType[index["Projection"]["ProjectionType"]],
+            )
 
     def index_arn(self, name: str) -> str:
         """The ARN of one index. Grants name single indexes: a star there would cover those that come later."""

@@ -16,13 +16,17 @@ from infra.constructs.published_topology import PublishedTopology
 from infra.constructs.state_table import StateTable
 from infra.constructs.task_queue import TaskQueue
 from infra.environment import Settings
+from tenure.core.submission import TaskFacts
 from tenure.core.topology import Topology
 
 
 class Stores(Construct):
     """Queues, table and bucket of one environment. What is deployed of the topology is `deployed`."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, settings: Settings) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, settings: Settings, tasks: Iterable[TaskFacts] = ()
+    ) -> None:
+        """`tasks`: what is published of the App's tasks, so that producers without its code can check a payload."""
         super().__init__(scope, construct_id)
         self.topology = settings.topology
         removal = cdk.RemovalPolicy[settings.deployment.removal.upper()]
@@ -41,7 +45,7 @@ class Stores(Construct):
             )
             for tier in self.topology.tiers()
         ]
-        self.published = PublishedTopology(self, "Published", topology=self.deployed)
+        self.published = PublishedTopology(self, "Published", topology=self.deployed, tasks=tasks)
 
     @cached_property
     def deployed(self) -> Topology:

@@ -1,0 +1,40 @@
+"""The CDK app: `cdk deploy -c env=prod --all`.
+
+Context (`-c name=value`):
+    env           the environment, or several with commas between; dev if not given
+    environments  the directory of the environment files; infra/environments if not given
+
+Synth asks neither AWS nor docker, and needs no account.
+"""
+
+import sys
+from pathlib import Path
+
+import aws_cdk as cdk
+
+from infra.environment import read_settings
+from infra.findings import Findings
+from infra.stage import add_stage
+from tenure.core.errors import UsageError
+
+
+def build(app: cdk.App) -> None:
+    """Put the environments that the context names into `app`. Raises UsageError for a file that cannot be deployed."""
+    directory = Path(app.node.try_get_context("environments") or "infra/environments")
+    for name in str(app.node.try_get_context("env") or "dev").split(","):
+        add_stage(app, read_settings(directory / f"{name}.toml"))
+    cdk.Validations.of(app).add_plugins(Findings())
+
+
+def main() -> None:
+    """Synthesize. What a person got wrong in a file is told in lines, not as a traceback."""
+    app = cdk.App()
+    try:
+        build(app)
+    except UsageError as error:
+        sys.exit(f"{error}\n")
+    app.synth()
+
+
+if __name__ == "__main__":
+    main()
