@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from tenure.application import App
+from tenure.core.retry import Retry
 from tenure.core.task import State
 from tenure.ports import Delivery
 from tenure.worker.context import context
@@ -102,8 +103,10 @@ def test_an_ordered_group_goes_back_in_order(seed):
     ids = shift.submit(["a", "b", "c", "d"])
     world.run(seconds=1 + shift.random.random() * 100)
     served.poller.drain()
+    asked_at = world.clock.now_ms()
     world.run(until=lambda: served.ended)
     assert served.codes == [0]
+    assert all(at <= asked_at + 200 for at, _ in shift.started)
     done = list(shift.ended)
     assert done == ["a", "b", "c", "d"][: len(done)]
     assert all(lab.row(i).attempt == 1 for i in ids)
@@ -147,14 +150,41 @@ def test_a_second_signal_hurries_but_still_gives_back():
     world.run(seconds=1)
     served.poller.drain()
     served.poller.drain()
-    world.run(seconds=0.5)
-    shift.submit(["b"])
     asked_at = world.clock.now_ms()
+    world.run(seconds=8)
+    shift.submit(["b"])
     world.run(until=lambda: served.ended)
     assert served.codes == [0]
     assert [key for _, key in shift.started] == ["a"]
     assert (world.clock.now_ms() - asked_at) / 1000 <= 26, "the handler alone would take a thousand seconds"
     assert [d for d in lab.receive() if '"b"' in d.body], "b was received by the last poll and given back"
+
+
+def test_a_suspect_that_waits_to_run_alone_goes_back_at_once():
+    """It waits in the engine, its message received, until the company has ended: at SIGTERM it waits no longer."""
+    app = App("lab")
+    lab = Lab(app)
+    started: list[str] = []
+
+    def work(key: str = "") -> str:
+        started.append(key)
+        lab.world.clock.sleep(60)
+        return key
+
+    app.task(queue="work", name="work")(work)
+    app.task(queue="work", name="once", retry=Retry(max_attempts=1))(work)
+    served = serve(lab, threads_count=2)
+    lab.submit("work", args={"key": "company"})
+    lab.world.run(seconds=5)
+    suspect = lab.submit("once", args={"key": "suspect"})
+    lab.world.run(seconds=5)
+    assert lab.messages() == 2
+    assert lab.queue.depth().visible == 0
+    served.poller.drain()
+    lab.world.run(seconds=1)
+    assert [d for d in lab.receive() if suspect in d.body]
+    lab.world.run(until=lambda: served.ended)
+    assert started == ["company"]
 
 
 def test_an_idle_poller_ends_when_its_long_poll_does():

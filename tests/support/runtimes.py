@@ -43,7 +43,6 @@ def serve(lab: Lab, worker: str = "w1", queue: TaskQueue | None = None, **parts:
 def serve_all(lab: Lab, worker: str, connects: Sequence[Callable[[], Inbox]], **parts: Any) -> Served:
     """The same for several queues."""
     world = lab.world
-    made: list[Served] = []
     threads_count = parts.get("threads_count", 1)
     poller = Poller(
         PollerParts(
@@ -58,8 +57,12 @@ def serve_all(lab: Lab, worker: str, connects: Sequence[Callable[[], Inbox]], **
         )
     )
     served = Served(poller)
-    made.append(served)
-    world.spawn(worker, lambda: served.codes.append(poller.run()))
+
+    def main() -> None:
+        served.codes.append(poller.run())
+        world.kill(worker)  # a process that ends takes its threads with it
+
+    world.spawn(worker, main)
     return served
 
 

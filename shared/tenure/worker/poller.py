@@ -101,10 +101,7 @@ class Poller:
     def _run_units(self) -> None:
         while (unit := self._units.take()) is not None:
             try:
-                if self._stopping.is_set():
-                    self._parts.engine.release(unit)
-                else:
-                    self._parts.engine.run(unit)
+                self._parts.engine.run(unit)
             except BaseException as error:  # the engine does not raise; if it does, this runner still goes on
                 self._parts.telemetry.emit("engine.failed", error=repr(error))
             finally:
