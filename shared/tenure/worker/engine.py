@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tenure.core import decide, lease
+from tenure.core.errors import ServiceError
 from tenure.core.outcome import Failed, Released, named
 from tenure.core.task import Row
 from tenure.ports import Delivery
@@ -88,12 +89,25 @@ class Engine:
             barred.add(delivery.group)
         return held
 
-    @staticmethod
-    def _by_group(opened: list[Held]) -> list[Unit]:
+    def _by_group(self, opened: list[Held]) -> list[Unit]:
         groups: dict[str, list[Held]] = {}
         for held in opened:
             groups.setdefault(held.delivery.group, []).append(held)
-        return [Unit(members, ordered=True) for members in groups.values()]
+        suspects = self._suspects(opened)
+        return [Unit(members, ordered=True, exclusive=not suspects.isdisjoint(members)) for members in groups.values()]
+
+    def _suspects(self, opened: Sequence[Held]) -> set[Held]:
+        """Those that may have killed a worker, in a process that runs several at once. A group with one in it runs
+        with nothing beside it. Who cannot be read now counts as one; each is read again just before it is claimed."""
+        if self._parts.max_running == 1:
+            return set()
+        known = {held: self._intake.beginning(held) for held in opened}
+        unread = [held for held, row in known.items() if row is None]
+        try:
+            known |= zip(unread, self._parts.rows.get_many([held.envelope.id for held in unread]), strict=True)
+        except ServiceError:
+            return set(unread)
+        return {held for held, row in known.items() if row and decide.must_run_alone(row, _attempts_max(held))}
 
     def _standard(self, opened: list[Held]) -> list[Unit]:
         known = [(held, self._intake.beginning(held)) for held in opened]
@@ -105,8 +119,7 @@ class Engine:
             seen = row if row is not None else next(rows)
             if held.settled:
                 continue  # its row could not be read, and it has been handed back
-            most = held.definition.retry.max_attempts if held.definition else held.envelope.max_attempts
-            if seen is not None and decide.must_run_alone(seen, most):
+            if seen is not None and decide.must_run_alone(seen, _attempts_max(held)):
                 units.append(Unit([held], exclusive=True))
             elif row is not None and (len(opened) > 1 or self._parts.max_running > 1):
                 together.append((held, row))
@@ -229,3 +242,7 @@ class Engine:
     def _abandon(self, held: Held) -> None:
         """Something of our own failed: let go without a word to SQS; the message comes back by itself."""
         self.holder.drop(held)
+
+
+def _attempts_max(held: Held) -> int:
+    return held.definition.retry.max_attempts if held.definition else held.envelope.max_attempts
