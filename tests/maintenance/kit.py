@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from tenure.adapters.memory.world import World
-from tenure.core import machine
-from tenure.core.envelope import canonical, digest_of
+from tenure.core import decide, machine
+from tenure.core.decide import Arrival
+from tenure.core.envelope import LETTER_ATTRIBUTE, canonical, decode, digest_of
 from tenure.core.machine import Lease, Stamp
 from tenure.core.outcome import named
 from tenure.core.task import ErrorRecord, Row, State, Stored
-from tenure.core.topology import Pool, Queue, Topology
+from tenure.core.topology import Pool, Queue, Tier, Topology
 from tenure.maintenance.parts import Parts, letter_send, message_of
 from tenure.ports import Delivery, Sent
 from tenure.rows import Stands
@@ -34,6 +37,10 @@ class Kit:
     world: World = field(default_factory=lambda: World(topology=TOPOLOGY))
     topology: Topology = TOPOLOGY
     made: int = 0
+    runs: Counter[str] = field(default_factory=Counter)
+    """Task id -> how often `work` has run it."""
+    order: list[str] = field(default_factory=list)
+    """Task ids in the order in which `work` ran them."""
 
     @property
     def parts(self) -> Parts:
@@ -123,6 +130,39 @@ class Kit:
         queue = self.world.queues(self.topology.tier(row.queue, row.tier))
         for message in [m for m in queue.all() if f'"id":"{row.id}"' in m.body]:
             del queue._messages[message.serial]
+
+    def work(self, *, fail: Callable[[Row], bool] = lambda row: False) -> None:
+        """A worker that runs everything there is until the queues are empty, waiting as long as need be."""
+        for _ in range(1000):
+            got = [each for tier in self.topology.tiers() for each in self._work_on(tier, fail)]
+            if not got and not any(self.world.queues(tier).all() for tier in self.topology.tiers()):
+                return
+            if not got:
+                self.advance(5)
+        raise AssertionError("the queues never became empty")
+
+    def _work_on(self, tier: Tier, fail: Callable[[Row], bool]) -> list[Delivery]:
+        queue = self.world.queues(tier)
+        deliveries = queue.receive(10, 0)
+        for delivery in deliveries:
+            envelope = decode(delivery.body)
+            row = self.parts.rows.get(envelope.id)
+            arrival = Arrival(envelope, delivery.receive_count, LETTER_ATTRIBUTE in delivery.attributes)
+            lease = Lease(60.0, self.world.entropy.token(), "w2", True, envelope.max_attempts)
+            made = decide.admit(row, arrival, lease, self.stamp("w2"))
+            if isinstance(made, decide.HandBack):
+                queue.set_visibility_many([(delivery.receipt, round(made.seconds) + 1)])
+                continue
+            if isinstance(made, decide.Claim):
+                self.write(row, made.row)
+                self.runs[made.row.id] += 1
+                self.order.append(made.row.id)
+                if fail(made.row):
+                    self.bury(made.row)
+                else:
+                    self.write(made.row, machine.succeed(made.row, self.stamp("w2"), None))
+            queue.delete_many([delivery.receipt])
+        return deliveries
 
     def row(self, task_id: str) -> Row:
         """The row as it is now."""

@@ -56,7 +56,7 @@ class Discard:
         picked = parse(text)
         now = self._parts.clock.now_ms()
         planned = plan(self._parts, picked, now)
-        begun = self._audit.begin("discard", text or "all", by, reason, planned.as_dict())
+        begun = self._audit.begin("discard", text or "all", by, reason, planned.summary())
         report = DiscardReport()
         for queue in queues_of(self._parts, picked):
             for page in matching(self._parts, picked, now, queue):

@@ -24,14 +24,14 @@ def open_keys(store: TaskStore, queue: str, after_ms: int = 0, page: int = PAGE)
     at_ms, size = after_ms, page
     while True:
         found = store.dead(queue, at_ms, size)
-        fresh = [(key, each) for key, each in found if key not in seen]
-        yield from fresh
+        yield from ((key, each) for key, each in found if key not in seen)
         if len(found) < size:
             return
         last_ms = found[-1][1]
-        seen = {key for key, each in found if each == last_ms}
-        size = size * 2 if last_ms - 1 <= at_ms and not fresh else page
-        at_ms = max(at_ms, last_ms - 1)
+        if last_ms - 1 > at_ms:
+            seen, at_ms, size = {key for key, each in found if each == last_ms}, last_ms - 1, page
+        else:  # nothing but this one millisecond, and there is more of it
+            seen, size = {key for key, _ in found}, size * 2
 
 
 def is_open(row: Row) -> bool:

@@ -17,6 +17,8 @@ REPLAYS_MAX = 3
 """How often a task is replayed at most unless told otherwise: what died four times needs a person's eyes."""
 SAMPLES_MAX = 100
 """Tasks of one cause kept for a canary to choose from."""
+CAUSES_MAX = 50
+"""Causes told in an audit record."""
 EXPIRING_SECONDS = limits.SQS_RETENTION_SECONDS_MAX - 2 * 86_400
 """A dead letter older than this: its letter leaves the DLQ within two days. Its row stays as long as it is open."""
 
@@ -32,16 +34,16 @@ class Group:
     count: int = 0
     oldest_at_ms: int = 0
     newest_at_ms: int = 0
-    tasks: Counter[str] = field(default_factory=Counter)
-    queues: Counter[str] = field(default_factory=Counter)
+    tasks: dict[str, int] = field(default_factory=dict)
+    queues: dict[str, int] = field(default_factory=dict)
     samples: list[str] = field(default_factory=list)
     """Ids, oldest first, at most SAMPLES_MAX; of ordered tasks only the first of each key."""
 
     def add(self, row: Row, *, sample: bool) -> None:
         """Count a dead letter."""
         self.count += 1
-        self.tasks[row.task] += 1
-        self.queues[row.queue] += 1
+        self.tasks[row.task] = self.tasks.get(row.task, 0) + 1
+        self.queues[row.queue] = self.queues.get(row.queue, 0) + 1
         self.oldest_at_ms = min(self.oldest_at_ms or row.ended_at_ms, row.ended_at_ms)
         self.newest_at_ms = max(self.newest_at_ms, row.ended_at_ms)
         if sample and len(self.samples) < SAMPLES_MAX:
@@ -72,6 +74,11 @@ class Plan:
     def causes(self) -> list[Group]:
         """The groups, the largest first."""
         return sorted(self.groups.values(), key=lambda group: (-group.count, group.fingerprint))
+
+    def summary(self) -> dict[str, Any]:
+        """For the audit log: bounded, however many causes there are."""
+        causes = {group.fingerprint: group.count for group in self.causes()[:CAUSES_MAX]}
+        return {"count": self.count, "causes": causes, "skipped": dict(self.skipped)}
 
     def as_dict(self) -> dict[str, Any]:
         """For programs."""

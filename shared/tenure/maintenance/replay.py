@@ -66,7 +66,7 @@ class Replays:
         now = self._parts.clock.now_ms()
         replay_id = f"r{self._parts.entropy.token()[:12]}"
         place, digest = self._edited(spec, replay_id, now)
-        begun = self._audit.begin("replay", replay_id, spec.by, spec.reason, planned.as_dict())
+        begun = self._audit.begin("replay", replay_id, spec.by, spec.reason, planned.summary())
         state = ReplayState(
             id=replay_id,
             spec=spec,

@@ -6,7 +6,6 @@ can tell from the rows which of them were done.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
@@ -117,7 +116,7 @@ class ReplayState:
     watching_since_ms: int = 0
     payload_at: Stored | None = None
     payload_digest: str = ""
-    counts: Mapping[str, int] = field(default_factory=Counter)
+    counts: Mapping[str, int] = field(default_factory=dict)
     batch: tuple[tuple[str, int], ...] = ()
     """(id, replays before) of what is being replayed at this moment."""
     cursor: Mapping[str, int] = field(default_factory=dict)
@@ -141,9 +140,8 @@ class ReplayState:
 
     def with_counts(self, **more: int) -> ReplayState:
         """So many more of each."""
-        counts = Counter(dict(self.counts))
-        counts.update(more)
-        return replace(self, counts=dict(counts))
+        counts = {name: self.counts.get(name, 0) + more.get(name, 0) for name in {*self.counts, *more}}
+        return replace(self, counts=counts)
 
     def as_dict(self) -> dict[str, Any]:
         """For programs."""
