@@ -246,7 +246,7 @@ class App:
         lease:      how long after its last beat a worker counts as dead: 10 s to 12 h. Not a limit on the run.
         retry:      Retry(...); five attempts with backoff by default.
         ordered_by: on an ordered queue, the parameter whose value is the ordering key.
-        version:    raised when a payload changes shape; it travels with the task for people and handlers to see.
+        version:    raised when a payload changes shape: workers that still declare a lower one do not run such a task.
 
         Raises InvalidTask where the declaration cannot work (generators, *args, a name that is taken, ...).
         """

@@ -25,9 +25,8 @@ from tenure.core.errors import (
 )
 from tenure.core.submission import Options, TaskFacts
 from tenure.core.task import State
-from tenure.ports import Unanswered, WriteOutcome
 from tenure.rows import Rows
-from tests.support.shop import REFUSED, UNANSWERED, Shop, topology
+from tests.support.shop import REFUSED, UNANSWERED, Shop, Table, topology
 
 
 @pytest.fixture
@@ -284,24 +283,6 @@ def test_an_unsent_ordered_row_is_sent_under_the_same_deduplication_id(shop: Sho
     assert len(shop.messages()) == 1
 
 
-class Table:
-    """A store before the world's own, whose next writes are applied or not, as told, and not answered."""
-
-    def __init__(self, shop: Shop, applied: bool, times: int) -> None:
-        self._store, self._applied, self._left = shop.world.store, applied, times
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def write_many(self, writes: Any) -> list[WriteOutcome]:
-        if self._left <= 0:
-            return self._store.write_many(writes)
-        self._left -= 1
-        if self._applied:
-            self._store.write_many(writes)
-        return [Unanswered("timed out") for _ in writes]
-
-
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_a_write_whose_reply_is_lost_is_recognised(shop: Shop, times: int) -> None:
     """The row bears this submit's write id, so it is its own: the message is sent, once, and no key is in conflict."""
@@ -329,7 +310,7 @@ def test_a_refusal_that_cannot_be_recorded_is_told(shop: Shop) -> None:
     real = shop.queue().send_many
 
     def table_fails_now(sends: Any) -> Any:
-        table._left = 3
+        table.left = 3
         return real(sends)
 
     shop.queue().send_many = table_fails_now  # type: ignore[method-assign] # the table fails after the send

@@ -14,7 +14,7 @@ from tenure.core import machine
 from tenure.core.machine import Stamp
 from tenure.core.task import Row
 from tenure.core.topology import Pool, Queue, Tier, Topology
-from tenure.ports import NotSent, Send, Sent, TaskQueue
+from tenure.ports import NotSent, Send, Sent, TaskQueue, Unanswered, WriteOutcome
 from tenure.rows import Rows
 from tenure.worker.engine import Engine
 from tenure.worker.held import Inbox
@@ -167,6 +167,24 @@ class Shop:
         for _ in range(rounds):
             for unit in engine.admit(inbox, queue.receive(10, 0, None)):
                 engine.run(unit)
+
+
+class Table:
+    """A store before the world's own, whose next writes are applied or not, as told, and not answered."""
+
+    def __init__(self, shop: Shop, applied: bool, times: int) -> None:
+        self._store, self._applied, self.left = shop.world.store, applied, times
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def write_many(self, writes: Any) -> list[WriteOutcome]:
+        if self.left <= 0:
+            return self._store.write_many(writes)
+        self.left -= 1
+        if self._applied:
+            self._store.write_many(writes)
+        return [Unanswered("timed out") for _ in writes]
 
 
 def counting(items: Sequence[Any], read: list[int]) -> Iterator[Any]:
