@@ -88,7 +88,7 @@ class MemoryQueue:
             if self._ordered and isinstance(outcome, NotSent) and not outcome.definite:
                 held.add(send.group)
             outcomes.append(outcome)
-        self._scheduler.step(f"{self._name} sent")
+        self._scheduler.after(f"{self._name} sent")
         return outcomes
 
     def _send_somehow(self, send: Send) -> Sent | NotSent:
@@ -155,7 +155,7 @@ class MemoryQueue:
                 found = self._take(limit, hidden)
         if fails:
             raise ServiceError("ServiceUnavailable: no answer came")
-        self._scheduler.step(f"{self._name} received {len(found)}")
+        self._scheduler.after(f"{self._name} received {len(found)}")
         return found
 
     def _next_visible(self) -> list[int]:
@@ -256,7 +256,7 @@ class MemoryQueue:
                     continue
                 done = call()
                 outcomes.append(_UNANSWERED if unanswered else done)
-        self._scheduler.step(f"{self._name} {what} answered")
+        self._scheduler.after(f"{self._name} {what} answered")
         return outcomes
 
     def _hide(self, text: str, seconds: int) -> Done | NotDone:

@@ -20,6 +20,7 @@ from typing import Any
 STEPS_MAX = 5_000_000
 """Steps after which a run is taken for endless."""
 
+AFTER_CHANCE = 0.25
 ELSEWHERE_SECONDS = 0.5
 """Real seconds after which a free thread that neither waits here nor was seen here counts as waiting elsewhere. Only an
 event loop's thread ever comes to this; all else runs without real time."""
@@ -45,7 +46,7 @@ class Process:
         self.stalled_until_ms = 0
         self.steps = 0
         self.kill_at_step = 0
-        """It dies at its step of this number (1 is its first); 0 is never. A call is two steps: before and after."""
+        """It dies at its step of this number (1 is its first), just before a call takes effect; 0 is never."""
         self._scheduler = scheduler
 
     def start(self, target: Callable[[], None], name: str = "main") -> SimulatedThread:
@@ -181,6 +182,14 @@ class Scheduler:
             process.kill()
         self.trace = zlib.crc32(f"{process.name}/{thread.name} {what} {self.now_ms}".encode(), self.trace)
         self._wait_simulated(thread, None, self.now_ms + self._latency_ms())
+
+    def after(self, what: str) -> None:
+        """A call has taken effect and its answer is on the way: now and then others run before it arrives.
+
+        Not each time: but for what the caller does before its next call, that is the same as a step before that one.
+        """
+        if self.current() is not None and self.random.random() < AFTER_CHANCE:
+            self.step(what)
 
     def wait(self, key: object, deadline_ms: int | None) -> bool:
         """Until `wake(key)` (True) or until the virtual moment (False). Call it with the guard held."""

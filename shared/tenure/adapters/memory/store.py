@@ -57,7 +57,7 @@ class MemoryStore:
             if self._chance(self.faults.store_read_fails):
                 raise ServiceError("ProvisionedThroughputExceededException: the read was throttled")
             found = [_copy(self._live(key)) for key in keys]
-        self._scheduler.step("store.got")
+        self._scheduler.after("store.got")
         return found
 
     def write_many(self, writes: Sequence[Write]) -> list[WriteOutcome]:
@@ -69,7 +69,7 @@ class MemoryStore:
         for i in order:
             self._scheduler.step(f"store.write {writes[i].item.key.pk}")
             outcomes[i] = self._write_somehow(writes[i])
-        self._scheduler.step("store.written")
+        self._scheduler.after("store.written")
         return [outcomes[i] for i in range(len(writes))]
 
     def due(self, queue: str, shard: int, before_ms: int, limit: int) -> list[Key]:
@@ -154,7 +154,7 @@ class MemoryStore:
                 for key, item in self._indexed.items()
                 if (at_ms := place(item)) is not None and self._live(key)
             ]
-        self._scheduler.step(f"{what} answered")
+        self._scheduler.after(f"{what} answered")
         return sorted(rows, key=lambda row: (row[0], row[1].pk, row[1].sk))
 
     def _chance(self, chance: float) -> bool:
@@ -185,7 +185,7 @@ class MemoryPayloads:
                 self._put(place, text, expires_at_s)
         if fails:
             raise ServiceError("InternalError: no answer came")
-        self._scheduler.step("payload.stored")
+        self._scheduler.after("payload.stored")
 
     def get(self, place: Stored) -> str:
         """See ports.PayloadStore. Raises ValueError for an inline place, whose value is the text itself."""

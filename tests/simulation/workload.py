@@ -1,0 +1,133 @@
+"""What the simulated producers submit and what its handlers then do: drawn from a seed, and known to the auditor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Literal
+
+TIMEOUT_SECONDS = 60
+LEASE_SECONDS = 30
+
+Kind = Literal["ok", "fail", "give_up", "kill", "snooze", "later", "hang", "checkpoint", "exit"]
+
+
+@dataclass(frozen=True)
+class Act:
+    """What a handler does in one attempt: run for so long, then end so.
+
+    ok: return. fail: raise. give_up: raise GiveUp. kill: end its whole process. snooze: Snooze(wait). later: RetryAfter
+    (wait). hang: run past its timeout without looking up, then return. checkpoint: record one, then fail. exit:
+    raise SystemExit.
+    """
+
+    kind: Kind
+    seconds: float
+    wait_seconds: float = 0
+    heeds: bool = True
+    """Whether it looks at its context while it runs."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A task that will be submitted, and how it will behave."""
+
+    name: str
+    task: str
+    """The declared task: "work" (4 attempts), "once" (1), "post" (ordered, 3)."""
+    key: str
+    acts: tuple[Act, ...]
+    """The n-th start of it does the n-th of these; the last is repeated."""
+    submit_at_seconds: tuple[float, ...]
+    """Submitted at each of these moments, by another producer each time."""
+    idempotency_key: str | None = None
+    delay_seconds: float = 0
+    deadline_seconds: float | None = None
+    cancel_at_seconds: float | None = None
+    size_bytes: int = 0
+    """Of a filler in its payload, so that some payloads lie beside the row and some in the bucket."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether it goes to the ordered queue."""
+        return self.task == "post"
+
+    @property
+    def deadly(self) -> bool:
+        """Whether it ever kills its worker."""
+        return any(act.kind == "kill" for act in self.acts)
+
+
+MAX_ATTEMPTS = {"work": 4, "once": 1, "post": 3}
+
+
+@dataclass(frozen=True)
+class Mix:
+    """How much of what. Chances are per task."""
+
+    tasks: int = 10
+    ordered: float = 0.4
+    keys: int = 2
+    span_seconds: float = 900
+    again: float = 0.3
+    deadly: float = 0.1
+    slow: float = 0.15
+
+
+def draw(seed: int, mix: Mix) -> list[Planned]:
+    """The tasks of one seed."""
+    random = Random(f"workload {seed}")
+    return [_task(random, f"t{number}", mix) for number in range(mix.tasks)]
+
+
+def _task(random: Random, name: str, mix: Mix) -> Planned:
+    ordered = random.random() < mix.ordered
+    task = "post" if ordered else ("once" if random.random() < 0.1 else "work")
+    at = round(random.random() * mix.span_seconds, 3)
+    again = random.random() < mix.again
+    moments = (at, *(at + random.choice((0.0, 5.0, 200.0)) for _ in range(random.randint(1, 2)))) if again else (at,)
+    deadline = random.choice((30.0, 120.0, 1200.0)) if random.random() < 0.1 else None
+    delay = random.choice((20.0, 300.0, 899.0, 2000.0)) if not ordered and random.random() < 0.2 else 0.0
+    return Planned(
+        name=name,
+        task=task,
+        key=f"k{random.randrange(mix.keys)}" if ordered else "",
+        acts=_acts(random, mix),
+        submit_at_seconds=moments,
+        idempotency_key=f"key {name}" if again else None,
+        delay_seconds=delay,
+        deadline_seconds=None if deadline is None else delay + deadline,
+        cancel_at_seconds=at + random.choice((1.0, 30.0, 100.0, 400.0)) if random.random() < 0.12 else None,
+        size_bytes=random.choice((2000, 20_000)) if random.random() < 0.15 else 0,
+    )
+
+
+def _acts(random: Random, mix: Mix) -> tuple[Act, ...]:
+    drawn = random.random()
+    if drawn < mix.deadly:
+        return (_act(random, mix, "kill"),) * random.choice((1, 9)) + (_act(random, mix, "ok"),)
+    kinds: list[list[Kind]] = [
+        ["ok"],
+        ["ok"],
+        ["ok"],
+        ["fail", "ok"],
+        ["fail", "fail", "ok"],
+        ["fail"],
+        ["give_up"],
+        ["exit", "ok"],
+        ["snooze", "ok"],
+        ["snooze", "snooze", "fail", "ok"],
+        ["later", "ok"],
+        ["hang", "ok"],
+        ["checkpoint", "ok"],
+    ]
+    return tuple(_act(random, mix, kind) for kind in random.choice(kinds))
+
+
+def _act(random: Random, mix: Mix, kind: Kind) -> Act:
+    slow = random.random() < mix.slow
+    seconds = random.choice((25.0, 50.0)) if slow else random.choice((0.0, 0.1, 1.0, 4.0))
+    if kind == "hang":
+        seconds = TIMEOUT_SECONDS + random.choice((2.0, 50.0))
+    wait = {"snooze": (3.0, 70.0, 1000.0), "later": (5.0, 100.0, 1500.0)}.get(kind, (0.0,))
+    return Act(kind, seconds, random.choice(wait), heeds=random.random() < 0.7)
