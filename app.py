@@ -3,6 +3,7 @@
 Context (`-c name=value`):
     env           the environment, or several with commas between; dev if not given
     environments  the directory of the environment files; infra/environments if not given
+    bundle        a bundle that is there already (made by an earlier job, say); made anew if not given
 
 Synth asks neither AWS nor docker, and needs no account.
 """
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import aws_cdk as cdk
 
+from infra.bundle import Bundle
 from infra.environment import read_settings
 from infra.findings import Findings
 from infra.stage import add_stage
@@ -21,8 +23,10 @@ from tenure.core.errors import UsageError
 def build(app: cdk.App) -> None:
     """Put the environments that the context names into `app`. Raises UsageError for a file that cannot be deployed."""
     directory = Path(app.node.try_get_context("environments") or "infra/environments")
+    ready = app.node.try_get_context("bundle")
+    program = Bundle(Path(ready).resolve(), Path(ready).resolve().name) if ready else None
     for name in str(app.node.try_get_context("env") or "dev").split(","):
-        add_stage(app, read_settings(directory / f"{name}.toml"))
+        add_stage(app, read_settings(directory / f"{name}.toml"), program)
     cdk.Validations.of(app).add_plugins(Findings())
 
 
