@@ -6,6 +6,7 @@ TENURE_APP           module:attribute of the App; workers and maintenance import
 TENURE_POOL          the pool that a worker belongs to
 TENURE_TOPOLOGY      the topology, or the part of it that is needed, as JSON; without it, what is published is read
 TENURE_LOG_LEVEL     "INFO" by default
+TENURE_LIVENESS_FILE where a poller tells that it is alive; LIVENESS_FILE by default
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from tenure.core.environment import MODULE_AND_ATTRIBUTE
 from tenure.core.errors import InvalidTopology, UsageError
 from tenure.core.topology import Name, Topology
+
+LIVENESS_FILE = "/tmp/tenure-alive"
+"""A container's root is read-only; /tmp is what it may write."""
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
@@ -57,12 +61,19 @@ class WorkerConfig(MaintenanceConfig):
     agent_uri:     ECS_AGENT_URI, on Fargate: where scale-in protection is asked for. "" elsewhere.
     function_name: AWS_LAMBDA_FUNCTION_NAME, on Lambda. "" elsewhere.
     instance:      what tells this worker from its siblings in logs: Lambda's log stream, or the container's host name.
+    liveness_file: TENURE_LIVENESS_FILE, for pollers.
     """
 
     pool: Name
     agent_uri: str = ""
     function_name: str = ""
     instance: str = ""
+    liveness_file: str = LIVENESS_FILE
+
+
+def liveness_file(environ: Mapping[str, str] | None = None) -> str:
+    """Where a poller tells that it is alive: for its container's health check, which needs to know nothing else."""
+    return _variables(environ).get("TENURE_LIVENESS_FILE") or LIVENESS_FILE
 
 
 def environment_name(environ: Mapping[str, str] | None = None) -> str | None:
@@ -99,6 +110,7 @@ def worker_config(environ: Mapping[str, str] | None = None) -> WorkerConfig:
         "agent_uri": variables.get("ECS_AGENT_URI", ""),
         "function_name": variables.get("AWS_LAMBDA_FUNCTION_NAME", ""),
         "instance": variables.get("AWS_LAMBDA_LOG_STREAM_NAME") or variables.get("HOSTNAME", ""),
+        "liveness_file": liveness_file(variables),
     }
     return _read(WorkerConfig, _shared(variables) | own)
 
