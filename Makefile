@@ -10,7 +10,7 @@ MINISTACK := .venv-ministack/.stamp
 NODE := node_modules/.stamp
 
 # What `check` runs, in this order: quick refusals first. Add a target here on the day its machinery exists.
-CHECKS := format-check lint types imports test
+CHECKS := format-check lint types imports test sabotage-sample
 
 # Held by mypy, as far as it exists yet. In tests/typing an unused ignore is a failure, so what must be refused is, too.
 TYPED := $(wildcard shared/tenure functions infra app.py examples tests/typing)
@@ -91,9 +91,11 @@ deploy-local: $(SETUP) $(MINISTACK) $(NODE) ## a real `cdk deploy`, against a lo
 	$(PY) -m tools.deploy_local $(ARGS)
 
 ##@ Prove it
-.PHONY: sabotage conformance soak bench check
+.PHONY: sabotage sabotage-sample conformance soak bench check
 sabotage: $(SETUP) $(MINISTACK) ## break the rules one by one: each must turn some test red
 	$(PY) -m tools.sabotage $(ARGS)
+sabotage-sample: $(SETUP) $(MINISTACK) ## some of them, drawn anew each day
+	$(PY) -m tools.sabotage --sample 8 --seed "$$(date +%j)"
 conformance: $(SETUP) $(MINISTACK) ## the contract suite against a backend of your choice
 	.venv/bin/tenure conformance $(ARGS)
 soak: $(SETUP) $(MINISTACK) ## the simulator over many seeds
