@@ -1,0 +1,1 @@
+"""What Lambda and the containers start: each a few lines that call the library."""

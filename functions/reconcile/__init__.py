@@ -1,0 +1,1 @@
+"""The reconcile duty as a function."""
