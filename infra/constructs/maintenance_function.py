@@ -37,7 +37,8 @@ class Duty:
 DUTIES = (
     Duty("reconcile", "functions.reconcile.handler", roles.reconcile, every_minutes=1, timeout_seconds=55),
     Duty("ingest", "functions.ingest.handler", roles.ingest, every_minutes=5, timeout_seconds=240),
-    Duty("replay", "functions.replay.handler", roles.replay, timeout_seconds=900),
+    # A replay that outlives an invocation, or its death, goes on with the next tick; without one a tick is two queries.
+    Duty("replay", "functions.replay.handler", roles.replay, every_minutes=1, timeout_seconds=900),
 )
 """The duties there may be; one whose module does not exist is not deployed (see constructs/workers.py)."""
 

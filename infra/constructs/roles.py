@@ -80,6 +80,7 @@ def replay(stores: Stores) -> Statements:
         _drain("DrainLetters", tiers),
         _rows(stores),
         _index("FindDeadLetters", stores, DEAD_INDEX),
+        _index("FindReplays", stores, DUE_INDEX),
         *_payloads(stores),
         *_encrypted(stores),
     ]
@@ -93,6 +94,7 @@ def ingest(stores: Stores) -> Statements:
         _drain("ReadLetters", tiers),
         _allow("WriteLettersAnew", ["sqs:SendMessage"], [tier.dead.queue_arn for tier in tiers]),
         _rows(stores),
+        _index("CountDeadLetters", stores, DEAD_INDEX),
         *_payloads(stores),
         *_encrypted(stores),
     ]
