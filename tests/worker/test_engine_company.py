@@ -61,3 +61,19 @@ def test_a_group_that_cannot_be_read_counts_as_suspect_and_keeps_its_order() -> 
     lab.world.faults = type(lab.world.faults).none()
     worker.run(units[0])
     assert lab.effects == ["a", "a"]
+
+
+def test_what_turns_suspect_between_read_and_claim_goes_back_instead_of_running_in_company() -> None:
+    """R11: found by the simulator (seed 128): another worker took it and was lost while this one's claim was slow."""
+    lab = ordered_lab()
+    suspect = submit(lab, "a")
+    worker = lab.engine(max_running=4)
+    (unit,) = lab.admit(worker)
+    assert not unit.exclusive
+    lab.change(suspect, state="leased", fence=1, lease_token="dead", worker="dead", lease_end_at_ms=1)
+    worker.run(unit)
+    assert lab.effects == []
+    (unit,) = lab.admit(worker)
+    assert unit.exclusive
+    worker.run(unit)
+    assert lab.effects == ["a"]
