@@ -96,7 +96,7 @@ def test_a_checkpoint_remembers_under_which_fence_it_was_left() -> None:
     assert (row.checkpoint, row.checkpoint_fence) == (PLACE, 1)
 
 
-@pytest.mark.parametrize("state", [s for s in FINAL])
+@pytest.mark.parametrize("state", sorted(FINAL))
 def test_an_ended_task_holds_no_lease(state: State) -> None:
     row = in_state(state)
     assert (row.lease_token, row.lease_end_at_ms, row.claimed_alone) == ("", 0, False)

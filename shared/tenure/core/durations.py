@@ -18,7 +18,7 @@ def seconds_of(value: object, where: str) -> float:
     if isinstance(value, timedelta):
         seconds = value.total_seconds()
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        seconds = float(value)
+        seconds = _finite(value)
     elif isinstance(value, str):
         seconds = _parse(value, where)
     else:
@@ -26,6 +26,13 @@ def seconds_of(value: object, where: str) -> float:
     if not 0 <= seconds < float("inf"):
         raise UsageError(f"{where}: a duration cannot be {value!r}; it must be zero or more, and finite.")
     return seconds
+
+
+def _finite(number: int | float) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # a whole number beyond all floats
+        return float("inf")
 
 
 def _parse(text: str, where: str) -> float:

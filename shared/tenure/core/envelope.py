@@ -9,13 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
+from tenure.core import limits
 from tenure.core.errors import ForeignMessage, UnsupportedVersion
 from tenure.core.machine import Event, check_at
 from tenure.core.task import Happening, Row, State, Stored
 
 VERSION = 1
+ID_BYTES_MAX = limits.DYNAMODB_KEY_BYTES_MAX - len("T#")
+"""A longer id would fail the read of every batch that its message comes in, and of its neighbours with it."""
 LETTER_ATTRIBUTE = "tenure-letter"
 """Message attribute that bury puts on a letter. On a main queue it tells of an operator's own redrive."""
 REASON_ATTRIBUTE = "tenure-reason"
@@ -190,6 +193,8 @@ def decode(body: str) -> Envelope:
         if not _text(value, name, ""):
             raise ForeignMessage("envelope", f"its member `{name}` is missing or empty")
         fields[name] = value[name]
+    if len(value["id"].encode()) > ID_BYTES_MAX:
+        raise ForeignMessage("envelope", f"its member `id` is longer than {ID_BYTES_MAX} bytes")
     place = _place(value.get("payload_ref"))
     if "payload" not in value and place is None:
         raise ForeignMessage("envelope", "it has neither `payload` nor `payload_ref`")
@@ -239,9 +244,14 @@ def _text(value: dict[str, Any], name: str, default: str | None = None) -> str:
 
 def _number(value: dict[str, Any], name: str) -> int:
     found = value.get(name, _DEFAULTS[name])
-    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < 2**53:
+    if not _is_count(found):
         raise ForeignMessage("envelope", f"its member `{name}` is not a whole number from 0")
     return found
+
+
+def _is_count(value: Any) -> TypeGuard[int]:
+    """A whole number that every JSON reader can hold."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
 
 
 def _place(value: Any) -> Stored | None:
@@ -249,6 +259,6 @@ def _place(value: Any) -> Stored | None:
         return None
     if isinstance(value, dict):
         kind, key, size = value.get("kind"), value.get("key"), value.get("bytes")
-        if kind in ("item", "object") and isinstance(key, str) and key and isinstance(size, int) and size >= 0:
+        if kind in ("item", "object") and isinstance(key, str) and key and _is_count(size):
             return Stored(kind, key, size)
     raise ForeignMessage("envelope", "its member `payload_ref` is not {kind, key, bytes}")

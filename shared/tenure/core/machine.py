@@ -295,9 +295,9 @@ def release(row: Row, stamp: Stamp, error: ErrorRecord | None) -> Row:
 
 def unclaim(row: Row, stamp: Stamp) -> Row:
     """A claimed task that was never started goes back as it was."""
-    began = (
-        {} if row.first_started_at_ms < row.last_started_at_ms else {"first_started_at_ms": 0, "last_started_at_ms": 0}
-    )
+    began: dict[str, Any] = {}
+    if row.first_started_at_ms == row.last_started_at_ms:  # no attempt before this claim
+        began = {"first_started_at_ms": 0, "last_started_at_ms": 0}
     return _next(row, E.UNCLAIM, stamp, **began, **_waiting_until(row, stamp, row.due_at_ms, True))
 
 

@@ -35,12 +35,7 @@ class Retry:
     deadline_seconds: float | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        if (
-            isinstance(self.max_attempts, bool)
-            or not isinstance(self.max_attempts, int)
-            or not 1 <= self.max_attempts <= 100
-        ):
-            raise InvalidTask(f"Retry(max_attempts={self.max_attempts!r}): a whole number from 1 to 100.")
+        _check_count(self.max_attempts)
         _check_classes("retry_on", self.retry_on)
         _check_classes("give_up_on", self.give_up_on)
         object.__setattr__(self, "base_seconds", seconds_of(self.base, "Retry(base)"))
@@ -62,7 +57,14 @@ class Retry:
         return ceiling * fraction
 
 
-def _check_classes(name: str, classes: tuple[object, ...]) -> None:
+def _check_count(value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 100:
+        raise InvalidTask(f"Retry(max_attempts={value!r}): a whole number from 1 to 100.")
+
+
+def _check_classes(name: str, classes: object) -> None:
+    if not isinstance(classes, tuple):
+        raise InvalidTask(f"Retry({name}={classes!r}): a tuple of exception classes, such as (ValueError,).")
     for item in classes:
         if not (isinstance(item, type) and issubclass(item, BaseException)):
             raise InvalidTask(f"Retry({name}=...): {item!r} is not an exception class.")

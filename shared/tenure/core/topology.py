@@ -21,7 +21,7 @@ Name = Annotated[str, Field(pattern=NAME)]
 PRIORITIES = ("high", "normal", "low")
 """Tiers in the order in which a worker prefers them. Every queue has "normal"."""
 
-_GROUP_ID = re.compile(r"^[A-Za-z0-9!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~]{1,128}$")
+_GROUP_ID = re.compile(r"[A-Za-z0-9!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~]{1,128}")
 
 
 class _Model(BaseModel):
@@ -221,7 +221,7 @@ def group_id(value: str) -> str:
 
     SQS takes 1 to 128 alphanumeric and punctuation characters, no spaces (service model, SendMessage).
     """
-    if _GROUP_ID.match(value) and not value.startswith("h:"):
+    if _GROUP_ID.fullmatch(value) and not value.startswith("h:"):
         return value
     return "h:" + hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
