@@ -8,9 +8,10 @@ calls, retries and hand-backs by a call at once; neither needs the answer.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
@@ -34,12 +35,6 @@ class NotAnSqsEvent(UsageError):
     """The function was invoked with something else than a batch of SQS messages."""
 
 
-class Replace(Protocol):
-    """Ends this process, so that the next invocation gets a fresh one. Does not return, except in tests."""
-
-    def __call__(self) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """An SQS queue that may invoke this function, and its DLQ."""
@@ -59,7 +54,10 @@ class LambdaParts:
     clock: Clock
     threads: Threads
     telemetry: Telemetry
-    replace: Replace
+    replace: Callable[[], None]
+    """Ends this process, so that the next invocation gets a fresh one. Does not return, except in tests."""
+    flush: Callable[[], None] = lambda: None
+    """Writes the metrics that were gathered."""
 
 
 class LambdaRuntime:
@@ -86,11 +84,15 @@ class LambdaRuntime:
             return answers.failures()
         if self._parts.engine.running:
             return self._refuse(batches, answers)
+        self._guarded(partial(self._serve, batches, context))
+        self._guarded(self._parts.flush)
+        return answers.failures()
+
+    def _guarded(self, act: Callable[[], None]) -> None:
         try:
-            self._serve(batches, context)
+            act()
         except Exception as error:  # ours: what is done by now is done, and everything else is listed
             self._parts.telemetry.emit("engine.failed", error=repr(error))
-        return answers.failures()
 
     def _sort(self, records: Sequence[SQSRecord], answers: _Answers) -> list[tuple[Inbox, list[Delivery]]]:
         """The records as deliveries, by the queue that they came from. Of an unknown queue they are only listed."""

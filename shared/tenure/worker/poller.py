@@ -19,6 +19,8 @@ TICK_SECONDS = 0.2
 """How often the main thread looks up. A signal is acted on within it, so unstarted messages go back within a second."""
 STOP_SECONDS = 110.0
 """What running handlers get after SIGTERM, of the 120 s that Fargate grants (ContainerDefinition.stopTimeout)."""
+FLUSH_SECONDS = 60.0
+"""How often gathered metrics are written: CloudWatch keeps standard metrics by the minute."""
 LAST_GRACE_SECONDS = 5.0
 """What handlers get to return in after they were told to stop: still within the 120 s."""
 
@@ -38,6 +40,10 @@ class PollerParts:
     threads_count: int = 1
     stop_seconds: float = STOP_SECONDS
     liveness: LivenessFile | None = None
+    abandoned: Callable[[], bool] = lambda: False
+    """Whether whoever watches over this process is gone; then it drains by itself."""
+    flush: Callable[[], None] = lambda: None
+    """Writes the metrics that were gathered."""
 
 
 class Poller:
@@ -74,6 +80,7 @@ class Poller:
         self._receiver_threads: list[Thread] = []
         self._runner_threads: list[Thread] = []
         self._file_failed = False
+        self._flushed_at_ms = parts.clock.now_ms()
 
     def drain(self) -> None:
         """Ask the process to end; asked again, to hurry. Safe in a signal handler, and from any thread."""
@@ -95,6 +102,7 @@ class Poller:
         self._wind_down()
         parts.engine.holder.stop()
         parts.telemetry.emit("worker.stopped", worker=parts.worker_id, why=fault or "drained")
+        self._flush(parts.clock.now_ms())
         return 1 if fault else 0
 
     # ---- the runners -------------------------------------------------------------------------------------------
@@ -111,13 +119,28 @@ class Poller:
     def _watch(self) -> str:
         """Until drained: nothing; or until the process is not fit to go on: why."""
         while not self._asked:
-            self._parts.clock.sleep(TICK_SECONDS)
-            self._tell_alive()
+            self._tick()
+            if self._parts.abandoned():
+                self.drain()
             fault = self._fault()
             if fault:
                 self._parts.telemetry.emit("worker.unfit", worker=self._parts.worker_id, why=fault)
                 return fault
         return ""
+
+    def _tick(self) -> None:
+        self._parts.clock.sleep(TICK_SECONDS)
+        self._tell_alive()
+        now = self._parts.clock.now_ms()
+        if now - self._flushed_at_ms >= FLUSH_SECONDS * 1000:
+            self._flush(now)
+
+    def _flush(self, now: int) -> None:
+        self._flushed_at_ms = now
+        try:
+            self._parts.flush()
+        except Exception as error:  # a full disk or a closed pipe must not cost a task
+            self._parts.telemetry.emit("engine.failed", error=f"its metrics could not be written: {error!r}")
 
     def _fault(self) -> str:
         if any(thread.join(0) for thread in self._receiver_threads + self._runner_threads):
@@ -152,8 +175,7 @@ class Poller:
     def _let_the_healthy_end(self) -> None:
         """Unfit, but not asked to end: nothing presses, so those who run well run to their end."""
         while not self._asked and self._running_well() > 0:
-            self._parts.clock.sleep(TICK_SECONDS)
-            self._tell_alive()
+            self._tick()
 
     def _wind_down(self) -> None:
         now = self._parts.clock.now_ms
@@ -161,8 +183,7 @@ class Poller:
         while now() < until_ms and self._asked < 2 and not self._done():
             if self._running_well() == 0 and self._parts.engine.stuck:
                 break  # nobody is left who would return
-            self._parts.clock.sleep(TICK_SECONDS)
-            self._tell_alive()
+            self._tick()
         if self._done():
             return
         self._parts.engine.hand_over()
