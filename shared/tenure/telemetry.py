@@ -154,8 +154,39 @@ class EventName(StrEnum):
         "A part of reconcile failed; the next run does it.",
         Metric("ReconcileFailed", dimensions=()),
     )
+    RECONCILE_GAP = (
+        "reconcile.gap",
+        WARNING,
+        "Reconcile has not run for long; if the table was restored meanwhile, mark it.",
+    )
+    RECONCILE_RESTORED = (
+        "reconcile.restored",
+        ERROR,
+        "The table was restored to an earlier time: what it says of the time since is not to be trusted.",
+        Metric("Restored", dimensions=()),
+    )
     RECONCILE_DEPTH_UNKNOWN = "reconcile.depth_unknown", WARNING, "A queue's depth could not be read."
     RECONCILE_PAUSE_UNKNOWN = "reconcile.pause_unknown", WARNING, "Whether a queue is paused could not be read."
+    LETTER_INGESTED = "letter.ingested", INFO, "A letter that SQS moved by itself was sent back to work."
+    LETTER_DRAINED = "letter.drained", DEBUG, "A letter about which everything is decided was deleted."
+    LETTER_AHEAD = (
+        "letter.ahead",
+        WARNING,
+        "A letter tells of more than its row does: the table may have been restored.",
+    )
+    LETTER_EXPIRING = "letter.expiring", WARNING, "A letter will soon pass the DLQ's retention; its row remains."
+    INGEST_DONE = "ingest.done", INFO, "A scan of a DLQ ended; its counts."
+    INGEST_FAILED = (
+        "ingest.failed",
+        ERROR,
+        "A DLQ could not be scanned; the next run does it.",
+        Metric("IngestFailed", dimensions=("queue",)),
+    )
+    REPLAY_CREATED = "replay.created", INFO, "Somebody began a replay."
+    REPLAY_DONE = "replay.done", INFO, "A replay has replayed all that it matched."
+    REPLAY_STOPPED = "replay.stopped", WARNING, "A replay stopped itself: its canary fell short."
+    REPLAY_ABORTED = "replay.aborted", WARNING, "Somebody ended a replay early."
+    REPLAY_FAILED = "replay.failed", ERROR, "A step of a replay failed; the next run goes on with it."
 
 
 KNOWN: Mapping[str, EventName] = {name.value: name for name in EventName}
@@ -199,7 +230,8 @@ def json_lines(logger: logging.Logger | None = None) -> Sink:
 
     def write(event: str, level: int, fields: Mapping[str, Any]) -> None:
         if out.isEnabledFor(level):
-            line = {"event": event, "level": logging.getLevelName(level).lower(), **fields}
+            head = {"event": event, "level": logging.getLevelName(level).lower()}
+            line = head | dict(fields) | head  # they stand first, and no field can take their place
             out.log(level, "%s", json.dumps(line, ensure_ascii=False, default=_shown, separators=(",", ":")))
 
     return write
