@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tenure.core import machine, outcome
+from tenure.core import lease, machine, outcome
 from tenure.core.envelope import canonical
 from tenure.core.errors import InvalidPayload, ServiceError
 from tenure.core.machine import Stamp
@@ -122,6 +122,8 @@ class Invoker:
             self._parts.telemetry.emit("payload.unread", task_id=row.id, error=str(error))
             return Released(started=False)
         now = self._parts.clock.now_ms()
+        if held.lost or (held.row and lease.ended(held.row.lease_end_at_ms, now)):
+            return Lost()  # while the payload was fetched; nothing is left to wait for between this look and the call
         held.stops_at_ms = now + round(definition.timeout_seconds * 1000)
         held.started = True
         leave = context.enter(RunningAttempt(held, row, self._parts, self._holder, self._settler))
