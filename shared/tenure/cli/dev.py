@@ -42,13 +42,14 @@ def dev(session: Session, port: int, plain: bool) -> None:
     same --env, find it by themselves. Ctrl-C lets running tasks end, then stops; everything it held is forgotten.
     """
     environment = session.project()
-    session.load_app().check(environment.topology)
+    app = session.load_app()
+    app.check(environment.topology)
     from tenure.local.stack import EmbeddedStack, StackOptions  # moto is slow to load: not before all else is right
 
     logs = running.folder(session.directory) / "logs"
-    stack = EmbeddedStack(
-        environment.topology, environment.app, StackOptions(session.directory, logs, port=port, keeps_logs=False)
-    )
+    options = StackOptions(session.directory, logs, keeps_logs=False, port=port)
+    tasks = [task.facts() for task in app.tasks.values()]
+    stack = EmbeddedStack(environment.topology, session.app_path, options, tasks=tasks)
     session.note(f"Starting {environment.topology.app} · {environment.name} …")
     watch = _Watch(session, stack, SystemClock())
     with watch.signals():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import logging
 from typing import Any
 
 import click
@@ -82,4 +83,7 @@ def cli(traceback: bool) -> None:
 
 def main() -> None:
     """The console script."""
+    events = logging.getLogger("tenure")
+    events.addHandler(logging.NullHandler())  # a person gets sentences; events are a program's
+    events.propagate = False
     cli(prog_name="tenure")

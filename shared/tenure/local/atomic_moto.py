@@ -61,7 +61,7 @@ def _patient(look: Callable[..., Any]) -> Callable[..., Any]:
                 messages = look(backend, queue_name, count, 0, *rest, **named)
             if messages or clock.now_ms() >= end_ms or HURRY.is_set():
                 return messages
-            clock.sleep(LOOK_SECONDS)
+            _rest(clock)
 
     return receive_message
 

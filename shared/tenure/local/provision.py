@@ -7,15 +7,17 @@ Idempotent: what is there already is left as it is.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from tenure.adapters import items
 from tenure.adapters.clients import Clients
 from tenure.core import published
+from tenure.core.submission import TaskFacts
 from tenure.core.topology import Queue, Tier, Topology
 
 
-def provision(topology: Topology, clients: Clients) -> Topology:
+def provision(topology: Topology, clients: Clients, tasks: Iterable[TaskFacts] = ()) -> Topology:
     """The topology as deployed: its queues with their URLs, its table, its bucket. Raises ClientError."""
     urls = {f"{tier.queue}/{tier.tier}": _tier(topology, tier, clients.sqs) for tier in topology.tiers()}
     deployed = topology.model_copy(
@@ -23,7 +25,7 @@ def provision(topology: Topology, clients: Clients) -> Topology:
     )
     _table(deployed.table, clients.dynamodb)
     clients.s3.create_bucket(Bucket=deployed.bucket)
-    for name, value in published.parameters(deployed).items():
+    for name, value in published.parameters(deployed, tasks).items():
         clients.ssm.put_parameter(Name=name, Value=value, Type="String", Overwrite=True)
     return deployed
 

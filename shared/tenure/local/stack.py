@@ -1,16 +1,17 @@
 """The embedded stack: emulator, provisioning, and everything that AWS would run, on this machine.
 
 Lambda pools get stand-ins for Lambda's poller with real execution environments, Fargate pools get worker processes
-that are started again when they die, and reconcile runs more often than AWS's scheduler would call it, since a person
-is waiting.
+that are started again when they die, and the maintenance duties run more often than AWS's scheduler would call them,
+since a person is waiting.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +19,7 @@ from typing import Self
 
 from tenure.adapters.clients import Clients
 from tenure.adapters.clock import SystemClock, SystemEntropy, SystemThreads
+from tenure.core.submission import TaskFacts
 from tenure.core.topology import Pool, Topology
 from tenure.local import wired
 from tenure.local.emulator import Emulator
@@ -27,7 +29,8 @@ from tenure.local.lambda_poller import MappingSpec
 from tenure.local.processes import ProcessSpec, WorkerProcess
 from tenure.local.provision import provision
 from tenure.local.snapshot import Snapshot, take
-from tenure.ports import Clock, Entropy, Thread, Threads
+from tenure.ports import Clock, Thread, Threads
+from tenure.telemetry import LogTelemetry, json_lines
 
 KEEP_SECONDS = 0.2
 """How often dead worker processes are looked for."""
@@ -44,7 +47,8 @@ class StackOptions:
     log_directory:      a file for each pool; made if it is missing.
     keeps_logs:         False begins the files anew.
     port:               of the emulator; 0 takes a free one.
-    reconcile_seconds:  between two runs of reconcile; 0 runs none.
+    maintenance_seconds: between two runs of reconcile, ingest and replays; 0 runs none. AWS runs them each minute or
+                        seldomer.
     environments_max:   execution environments of one Lambda pool at once, whatever its concurrency on AWS may be:
                         a laptop has few cores. None: two for each core.
     workers:            False starts the emulator only.
@@ -55,7 +59,7 @@ class StackOptions:
     log_directory: Path = Path(".tenure/logs")
     keeps_logs: bool = True
     port: int = 0
-    reconcile_seconds: float = 5.0
+    maintenance_seconds: float = 5.0
     environments_max: int | None = None
     workers: bool = True
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -64,7 +68,8 @@ class StackOptions:
 class EmbeddedStack:
     """A context manager: everything runs inside of it, and nothing is left after it.
 
-    app: module:attribute of the App, importable from `options.directory`.
+    app:   module:attribute of the App, importable from `options.directory`.
+    tasks: what is published of its tasks, for producers that submit by name.
     """
 
     def __init__(
@@ -73,15 +78,16 @@ class EmbeddedStack:
         app: str,
         options: StackOptions | None = None,
         *,
+        tasks: Iterable[TaskFacts] = (),
         clock: Clock | None = None,
-        entropy: Entropy | None = None,
         threads: Threads | None = None,
     ) -> None:
         self._declared = topology
         self._app = app
+        self._tasks = list(tasks)
         self._options = options or StackOptions()
         self._clock = clock or SystemClock()
-        self._entropy = entropy or SystemEntropy()
+        self._entropy = SystemEntropy()
         self._threads = threads or SystemThreads()
         self.emulator = Emulator(port=self._options.port, threads=self._threads)
         self.functions: dict[str, Function] = {}
@@ -115,7 +121,7 @@ class EmbeddedStack:
         """All environment variables of a process that belongs to the stack."""
         # Handed on whole, not read: a worker's handlers may need any of them.
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}  # noqa: TID251 - see above
-        return inherited | dict(self.emulator.environment()) | dict(self._options.variables)
+        return {**inherited, **self.emulator.environment(), **self._options.variables}
 
     def snapshot(self) -> Snapshot:
         """All tasks as they are now."""
@@ -146,14 +152,14 @@ class EmbeddedStack:
                 old.unlink()
         self.emulator.start()
         self._clients = self.emulator.clients(self._clock.now_ms)
-        self._deployed = provision(self._declared, self._clients)
+        self._deployed = provision(self._declared, self._clients, self._tasks)
         if not self._options.workers:
             return
         for pool in self._deployed.pools:
             (self._start_function if pool.kind == "lambda" else self._start_processes)(pool)
         self._loops.append(self._threads.start("keeper", self._keep))
-        if self._options.reconcile_seconds:
-            self._loops.append(self._threads.start("reconcile", self._reconcile))
+        if self._options.maintenance_seconds:
+            self._loops.append(self._threads.start("maintenance", self._maintain))
 
     def _start_function(self, pool: Pool) -> None:
         most = self._options.environments_max or 2 * (os.cpu_count() or 1)
@@ -181,20 +187,24 @@ class EmbeddedStack:
             mapping.start()
 
     def _start_processes(self, pool: Pool) -> None:
-        command = [sys.executable, "-m", wired.POLLER_MODULE]
-        spec = ProcessSpec(
-            name=pool.name,
-            command=command,
-            environment=self._worker_variables(pool),
-            directory=str(self._options.directory),
-            log_path=self._log_path(pool.name),
-        )
-        self.processes[pool.name] = [WorkerProcess(spec) for _ in range(pool.processes)]
+        self.processes[pool.name] = [
+            WorkerProcess(
+                ProcessSpec(
+                    name=pool.name,
+                    command=[sys.executable, "-m", wired.POLLER_MODULE, str(index)],
+                    environment=self._worker_variables(pool),
+                    directory=str(self._options.directory),
+                    log_path=self._log_path(pool.name),
+                )
+            )
+            for index in range(pool.processes)
+        ]
         for process in self.processes[pool.name]:
             process.start()
 
     def _worker_variables(self, pool: Pool) -> Mapping[str, str]:
-        return self.variables() | wired.worker_variables(self.topology, pool, self._app)
+        folder = self._options.log_directory.resolve()
+        return {**self.variables(), **wired.worker_variables(self.topology, pool, self._app, folder)}
 
     def _log_path(self, name: str) -> str:
         return str((self._options.log_directory / f"{name}.log").resolve())
@@ -211,13 +221,20 @@ class EmbeddedStack:
                     self.note("worker died", f"{process.spec.name}: pid {process.pid}, {process.ending}; started again")
                     process.start()
 
-    def _reconcile(self) -> None:
-        run = wired.reconcile(self.topology, self.clients, self._clock, self._entropy)
-        while not self._stopping.wait(self._options.reconcile_seconds):
-            try:
-                run()
-            except Exception as error:  # told, and tried again next time, as the scheduler would
-                self.note("reconcile failed", repr(error))
+    def _maintain(self) -> None:
+        log = logging.getLogger("tenure.local.maintenance")
+        log.propagate = False
+        log.setLevel(logging.INFO)
+        log.handlers[:] = [logging.FileHandler(self._log_path("maintenance"))]
+        telemetry = LogTelemetry(json_lines(log))
+        duties = wired.duties(self.topology, self.clients, self._clock, telemetry, self._app)
+        while not self._stopping.wait(self._options.maintenance_seconds):
+            for name, run in duties:
+                try:
+                    run()
+                except Exception as error:  # told, and tried again next time, as the scheduler would
+                    self.note(f"{name} failed", repr(error))
+        log.handlers.pop().close()
 
     # ---- stop ------------------------------------------------------------------------------------------------------
     def drain(self) -> None:
