@@ -135,17 +135,25 @@ class LambdaRuntime:
             self._let_lapse()
 
     def _run(self, units: Sequence[Unit], stop_at_ms: int) -> bool:
-        """Run the units on the pool's number of threads; whether all had ended by `stop_at_ms`."""
-        engine, threads = self._parts.engine, self._parts.threads
+        """Run the units on the pool's number of threads; whether all had ended by `stop_at_ms`.
+
+        What would not end by then, if it took as long as the longest of this invocation did, is not started: it would
+        be cut off and pay for it with an attempt. Given back, it costs nothing.
+        """
+        engine, clock, threads = self._parts.engine, self._parts.clock, self._parts.threads
         waiting = deque(units)
+        longest_ms = 0
 
         def runner() -> None:
+            nonlocal longest_ms
             while True:
                 try:
                     unit = waiting.popleft()
                 except IndexError:
                     return
-                engine.run(unit, stop_at_ms=stop_at_ms)
+                began_at_ms = clock.now_ms()
+                self._guarded(partial(engine.run, unit, stop_at_ms=stop_at_ms - longest_ms))
+                longest_ms = max(longest_ms, (clock.now_ms() - began_at_ms) // len(unit.members))
 
         count = min(self._parts.pool.threads, len(units))
         self._runners = [threads.start(f"tenure-runner-{number}", runner) for number in range(count)]
