@@ -274,8 +274,8 @@ def test_options_are_frozen_and_hold_seconds() -> None:
     assert (options.delay_seconds, options.deadline_seconds) == (1200, 3600)
     with pytest.raises(FrozenInstanceError):
         options.delay = 5  # type: ignore[misc] # that is the point
-    with pytest.raises(TypeError, match="prority"):
-        Options(prority="high")  # type: ignore[call-arg] # that is the point
+    with pytest.raises(TypeError, match="urgency"):
+        Options(urgency="high")  # type: ignore[call-arg] # that is the point
 
 
 # ---- does it fit its environment -----------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ def test_arguments_are_handed_over_as_the_signature_asks(app: App) -> None:
         ("nonsense", "not JSON"),
         ('{"photo":NaN,"width":1}', "not JSON"),
         ('{"photo":"p"}', "its argument `width` is missing"),
-        ('{"photo":"p","width":1,"hight":2}', "no parameter 'hight'"),
+        ('{"photo":"p","width":1,"depth":2}', "no parameter 'depth'"),
         ('{"photo":"p","width":"1"}', "`width` does not fit its type"),
         ('{"photo":"p","width":1.5}', "`width` does not fit its type"),
         ('{"photo":"p","width":true}', "`width` does not fit its type"),
@@ -351,7 +351,7 @@ def test_a_payload_in_another_languages_hand_is_taken(app: App) -> None:
     assert (args, kwargs) == (("p",), {"width": 5})
 
 
-@pytest.mark.parametrize(("args", "kwargs"), [((), {}), (("p",), {}), (("p", 1, 2), {}), (("p", 1), {"hight": 2})])
+@pytest.mark.parametrize(("args", "kwargs"), [((), {}), (("p",), {}), (("p", 1, 2), {}), (("p", 1), {"depth": 2})])
 def test_a_call_that_the_signature_does_not_take_is_refused(app: App, args: Any, kwargs: Any) -> None:
     """At submit, with the parameters that there are."""
     with pytest.raises(InvalidPayload, match="Its parameters: photo, width, fast"):

@@ -368,7 +368,7 @@ def test_both_ways_of_submitting_write_the_same_payload(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("payload", "told"),
     [
-        ({"photo": "p", "widht": 5}, "no parameter 'widht'. Its parameters: photo, width"),
+        ({"photo": "p", "wide": 5}, "no parameter 'wide'. Its parameters: photo, width"),
         ({"width": 5}, "argument `photo` is missing"),
         ({"photo": (1, 2)}, "type tuple and would arrive as list"),
         ({"photo": float("nan")}, "photo"),

@@ -74,7 +74,7 @@ def wrong(photo: Photo) -> None:
     resize_photo.bind(photo, restaurant=5)  # type: ignore[call-arg] # there is no restaurant
     resize_photo.options(tenant="r7").submit(photo, "r7", "wide")  # type: ignore[arg-type] # a str is no int
     resize_photo.options(priority="urgent")  # type: ignore[arg-type] # no such priority
-    resize_photo.options(prority="high")  # type: ignore[call-arg] # misspelt
+    resize_photo.options(urgency="high")  # type: ignore[call-arg] # there is no such option
     tenure.Options(delay=b"5m")  # type: ignore[arg-type] # no duration
     resize_photo("p1", "r7")  # type: ignore[arg-type] # called, it is the function: the same is refused
     fetch.submit(5)  # type: ignore[arg-type] # of an async task too

@@ -80,8 +80,8 @@ def test_a_producer_without_the_code_submits_by_name(deployed: Topology, monkeyp
     client.submit("post", {"account": "a7", "amount": 5})
     [body] = bodies(deployed, "ledger")
     assert (body["key"], body["task"]) == ("a7", "post")
-    with pytest.raises(tenure.InvalidPayload, match="no parameter 'acount'"):
-        client.submit("post", {"acount": "a7", "amount": 5})
+    with pytest.raises(tenure.InvalidPayload, match="no parameter 'acct'"):
+        client.submit("post", {"acct": "a7", "amount": 5})
 
 
 def test_many_are_submitted_through_the_real_adapters(deployed: Topology) -> None:
