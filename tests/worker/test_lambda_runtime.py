@@ -107,6 +107,7 @@ def test_a_handler_that_does_not_return_leaves_its_lease_to_lapse_and_its_proces
     row = it.row(task_id)
     assert row.state is State.LEASED
     assert it.receive() == []
+    assert served.function.engine.holder.all() == [], "nothing would beat it after a thaw"
     it.world.run(seconds=(row.lease_end_at_ms - it.world.clock.now_ms()) / 1000 + SKEW_SECONDS + 2)
     again = it.receive()
     assert len(again) == 1
