@@ -155,6 +155,7 @@ def test_a_high_message_goes_before_a_backlog_of_low():
     shop.submit("high")
     shop.world.run(seconds=5)
     assert "high" in shop.done[before : before + 2]
+    assert sum(found for _, _, found in shop.queues["high"].receives) == 1, "held for a moment, not received again"
 
 
 def test_quiet_queues_do_not_keep_a_busy_one_from_any_place():
@@ -181,6 +182,23 @@ def test_ordered_groups_take_a_place_each_and_keep_their_order():
     assert len(shop.done) == 10
     for key in ("a", "b"):
         assert [name for name in shop.done if name[0] == key] == [f"{key}{number}" for number in range(5)]
+
+
+def test_a_group_needs_one_place_however_many_of_it_come():
+    """One of two places is taken for long; two messages of one group run in the other without waiting for a second."""
+    shop = Shop(seconds=1)
+    shop.app.task(queue="ledger", name="long", timeout="3h")(lambda: shop.world.clock.sleep(3600))
+    ledger = shop.labs["ledger"]
+    shop.serve("ledger", threads_count=2)
+    shop.world.run(seconds=1)
+    ledger.submit("long", ordering_key="other")
+    shop.world.run(seconds=1)
+    ledger.submit(args={"key": "a1"}, ordering_key="a", send=False, id="a1")
+    ledger.submit(args={"key": "a2"}, ordering_key="a", send=False, id="a2")
+    for task_id in ("a1", "a2"):
+        ledger.send(ledger.row(task_id))
+    shop.world.run(seconds=4)
+    assert shop.done == ["a1", "a2"]
 
 
 def test_every_place_is_had_back_whatever_happens_to_what_was_received():
