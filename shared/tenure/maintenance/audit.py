@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from tenure.core.errors import ServiceError
 from tenure.maintenance.durable import Things
-from tenure.ports import Clock, Entropy, Item, Key, TaskStore
+from tenure.ports import Clock, Entropy, Item, Key, Refused, TaskStore
 
 LIFE_SECONDS = 400 * 86_400
 """How long a record is kept: a year and what an auditor takes to ask."""
@@ -62,7 +62,8 @@ class Audit:
         return record
 
     def end(self, begun: Record, counts: Mapping[str, Any]) -> Record:
-        """Record that it has ended, with the counts after it. Raises ServiceError; what was done stands."""
+        """Record that it has ended, with the counts after it; the first such record stands, since whoever goes on after
+        a death may end it again. Raises ServiceError; what was done stands."""
         record = Record(**{**begun.as_dict(), "at_ms": self._clock.now_ms(), "phase": "ended", "counts": counts})
         self._append(record)
         return record
@@ -78,7 +79,7 @@ class Audit:
             expires_at_s=record.at_ms // 1000 + LIFE_SECONDS,
         )
         answer = Things(self._store, self._entropy).create(item)
-        if not isinstance(answer, Item):
+        if not isinstance(answer, Item | Refused):
             raise ServiceError(f"the audit record of {record.action} on {record.target} was not written: {answer}")
 
     def read(self, since_ms: int) -> Iterator[Record]:
