@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tenure.core import limits, machine
-from tenure.core.decide import Conflict, Found, resubmit
 from tenure.core.draft import Draft, delay_seconds
 from tenure.core.errors import KeyConflict, ServiceError, SubmitRefused, TenureError, TooLarge
 from tenure.core.machine import Stamp
+from tenure.core.resubmission import Conflict, Found, resubmit
 from tenure.core.task import Row, State
 from tenure.core.topology import Tier
 from tenure.ports import Clock, Entropy, NotSent, PayloadStore, Send, Sent, TaskQueue, Telemetry

@@ -1,4 +1,4 @@
-"""What becomes of a delivery, case by case (R9 to R11), and of a submit that meets a row (R7, R8)."""
+"""What becomes of a delivery, case by case (R9 to R11)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from dataclasses import replace
 import pytest
 
 from tenure.core import decide, limits, machine
-from tenure.core.decide import Bury, Claim, Conflict, Drop, Found, HandBack, Quarantine, Reopen, Replay
+from tenure.core.decide import Bury, Claim, Drop, HandBack, Quarantine, Replay
 from tenure.core.task import Row, State
 from tests.core.building import (
     T0,
     arrival,
-    blank,
     dead,
     envelope,
     in_state,
@@ -209,32 +208,3 @@ def test_the_fence_is_no_measure_of_the_budget() -> None:
 )
 def test_who_may_have_killed_a_worker_runs_alone(row: Row, max_attempts: int, alone: bool) -> None:
     assert decide.must_run_alone(row, max_attempts) is alone
-
-
-# ---- a submit meets a row --------------------------------------------------------------------------------------
-@pytest.mark.parametrize("state", State)
-def test_another_payload_under_the_same_key_is_a_conflict_in_every_state(state: State) -> None:
-    assert isinstance(decide.resubmit(in_state(state), blank(digest="other"), stamp()), Conflict)
-    assert isinstance(decide.resubmit(in_state(state), blank(task="other"), stamp()), Conflict)
-
-
-@pytest.mark.parametrize("state", State)
-def test_the_same_key_finds_the_same_task_in_every_state(state: State) -> None:
-    found = decide.resubmit(in_state(state), blank(birth="b2"), stamp())
-    assert isinstance(found, Found)
-    assert found.row == in_state(state)
-    assert found.send == (state is State.QUEUED), "R8: what looks unsent is sent, as the same message"
-
-
-@pytest.mark.parametrize("row", [queued(version=2), queued(sends=2)], ids=["touched", "sent again"])
-def test_what_somebody_has_touched_is_not_sent_again(row: Row) -> None:
-    assert decide.resubmit(row, blank(), stamp()) == Found(row, False)
-
-
-def test_a_refused_task_is_opened_again_and_one_cancelled_by_a_person_is_not() -> None:
-    refused = machine.refuse(queued(), stamp(), "AccessDenied")
-    again = decide.resubmit(refused, blank(), stamp(1))
-    assert isinstance(again, Reopen)
-    assert again.row.state is State.QUEUED
-    cancelled = machine.cancel(queued(), stamp(), "not needed")
-    assert decide.resubmit(cancelled, blank(), stamp(1)) == Found(cancelled, False)

@@ -1,6 +1,7 @@
 """What a moment calls for: (what is known) -> one of a closed set of decisions. Pure, like everything here.
 
-Four moments: a delivery arrives, an attempt ends, a submit meets a row, reconcile looks at a row. Each decision
+Three moments: a delivery arrives, an attempt ends, reconcile looks at a row; a submit that meets a row is decided in
+core/resubmission.py. Each decision
 carries the row to write, built by core/machine.py, and what to do with the message once that write stands. A refused
 write is decided again on the row that the refusal carried.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tenure.core import lease, limits, machine
+from tenure.core.adoption import adopted
 from tenure.core.envelope import Envelope
 from tenure.core.machine import Event, Lease, Stamp
 from tenure.core.outcome import Failed, Lost, Outcome, Released, Snoozed, Succeeded, named
@@ -23,7 +25,6 @@ class Claim:
     """Write `row`; if it stands, this worker holds the task."""
 
     row: Row
-    insert: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,8 @@ class Arrival:
     redriven: bool = False
     """It bears bury's mark on a main queue."""
     paused: bool = False
+    adopting_queue: str = ""
+    """The standard queue it came from, whose messages may begin a task; "" on an ordered one, where none may."""
     unknown: str = ""
     """Why this worker could not run it even if it were let in: it knows no such task, or only another version."""
     jitter: float = 0.0
@@ -98,10 +101,13 @@ def is_first_delivery(arrival: Arrival) -> bool:
 
 
 def admit(row: Row | None, arrival: Arrival, new: Lease, stamp: Stamp) -> Admission:
-    """What to do with a delivery, given the row as last seen (None: there is none)."""
+    """What to do with a delivery, given the row as last seen. None: there is none, and a row decided on is inserted."""
     envelope = arrival.envelope
     if row is None:
-        return Quarantine(f"no row for task {envelope.id}: its time to live passed, or it was never submitted here")
+        begun = adopted(envelope, arrival.adopting_queue, stamp)
+        if isinstance(begun, str):
+            return Quarantine(begun)
+        row = begun
     if envelope.birth and row.birth != envelope.birth:
         return Drop("another life of this task: its message is older than its row")
     if row.final:
@@ -254,39 +260,6 @@ def _give_back(row: Row, outcome: Released, stamp: Stamp) -> Settlement:
     if row.failures + 1 + row.losses >= row.max_attempts:
         return Settlement(machine.bury(row, stamp, error, "attempts_used_up"), "bury")
     return Settlement(machine.release(row, stamp, error), "hide", 0.0)
-
-
-# ---- a submit meets a row --------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The key's task exists already. `send`: its message may never have been sent, so send (the same) one."""
-
-    row: Row
-    send: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Reopen:
-    """The key's task was refused by SQS: write `row` in its place and send."""
-
-    row: Row
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """The key stands for another payload."""
-
-    row: Row
-
-
-def resubmit(found: Row, fresh: Row, stamp: Stamp) -> Found | Reopen | Conflict:
-    """What a submit does that meets a row under its id. The same in every state: compare payloads first."""
-    if found.digest != fresh.digest or found.task != fresh.task:
-        return Conflict(found)
-    if found.state is State.CANCELLED and found.reason == machine.REFUSED:
-        return Reopen(machine.reopen(found, fresh, stamp))
-    unsent = found.state is State.QUEUED and found.version == 1 and found.sends == 1
-    return Found(found, unsent)
 
 
 # ---- reconcile looks at a row ----------------------------------------------------------------------------------

@@ -1,0 +1,111 @@
+"""What a producer in another language writes is the message alone: the worker that meets it makes the row (R10)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tenure.core import decide, machine
+from tenure.core.adoption import PAYLOAD_BYTES_MAX, adopted
+from tenure.core.decide import Arrival, Bury, Claim, Drop, HandBack, Quarantine
+from tenure.core.envelope import canonical, decode, digest_of
+from tenure.core.task import Row, State, Stored
+from tests.core.building import T0, lease_of, stamp
+
+
+def message(**members: Any) -> str:
+    return canonical({"tenure": 1, "id": "a1", "task": "work", "payload": {"n": 1}} | members)
+
+
+def admit(body: str, *, queue: str = "media", after_seconds: float = 0, **facts: Any) -> decide.Admission:
+    arrival = Arrival(decode(body), facts.pop("receive_count", 1), adopting_queue=queue, **facts)
+    return decide.admit(None, arrival, lease_of(), stamp(after_seconds))
+
+
+def test_the_least_message_is_claimed_with_a_row_of_its_own() -> None:
+    decision = admit(message())
+    assert isinstance(decision, Claim)
+    row = decision.row
+    assert (row.id, row.task, row.queue, row.state, row.fence) == ("a1", "work", "media", State.LEASED, 1)
+    assert row.payload == Stored("inline", '{"n":1}', 7)
+    assert (row.digest, row.birth) == (digest_of('{"n":1}'), "w-new"), "a fresh birth, since the message brings none"
+    assert [line.event for line in row.history] == ["submit", "claim"]
+
+
+def test_everything_that_the_message_says_is_in_the_row() -> None:
+    told = {
+        "birth": "b9",
+        "task_version": 2,
+        "tenant": "r7",
+        "tier": "high",
+        "traceparent": "00-a-b-01",
+        "depth": 3,
+        "max_attempts": 9,
+        "deadline_at_ms": T0 + 5000,
+        "submitted_at_ms": T0 - 60_000,
+    }
+    row = adopted(decode(message(**told)), "media", stamp())
+    assert isinstance(row, Row)
+    assert {name: getattr(row, name) for name in told} == told
+
+
+def test_a_submit_from_the_future_is_dated_now() -> None:
+    """Another machine's clock must not make a task look younger than it is for ever."""
+    row = adopted(decode(message(submitted_at_ms=T0 + 10**9)), "media", stamp())
+    assert isinstance(row, Row)
+    assert row.submitted_at_ms == T0
+
+
+@pytest.mark.parametrize(
+    ("members", "facts", "kind"),
+    [
+        ({"due_at_ms": T0 + 60_000}, {}, HandBack),
+        ({"due_at_ms": T0 + 10**8}, {}, HandBack),
+        ({}, {"paused": True}, HandBack),
+        ({}, {"unknown": "no task"}, HandBack),
+        ({}, {"unknown": "no task", "receive_count": decide.UNKNOWN_RECEIVES}, Bury),
+        ({"deadline_at_ms": T0 - 1}, {}, Drop),
+    ],
+    ids=["not due", "due in a day", "paused", "unknown", "unknown for long", "past its deadline"],
+)
+def test_it_is_admitted_by_the_same_rules_as_any_other(members: Any, facts: Any, kind: type) -> None:
+    """What is handed back leaves no row; what ends, ends in one."""
+    decision = admit(message(**members), **facts)
+    assert isinstance(decision, kind)
+    if isinstance(decision, (Bury, Drop)):
+        assert decision.row is not None
+        assert decision.row.final
+
+
+@pytest.mark.parametrize(
+    ("members", "queue", "said"),
+    [
+        ({"row_version": 1}, "media", "its time to live passed, or it was never submitted here"),
+        ({}, "", "on an ordered queue its producer must write the row first"),
+        ({"payload": "x" * PAYLOAD_BYTES_MAX}, "media", r"carries 8,192 bytes, not 8,194"),
+    ],
+    ids=["a snapshot whose row is gone", "ordered", "too large"],
+)
+def test_what_begins_no_task_is_quarantined_with_its_reason(members: Any, queue: str, said: str) -> None:
+    decision = admit(message(**members), queue=queue)
+    assert isinstance(decision, Quarantine)
+    assert decision.why.startswith("no row for task a1: ")
+    assert decision.why.endswith(said)
+
+
+def test_a_message_alone_must_carry_its_payload() -> None:
+    body = '{"tenure":1,"id":"a1","task":"work","payload_ref":{"kind":"item","key":"k","bytes":9}}'
+    decision = admit(body)
+    assert isinstance(decision, Quarantine)
+    assert "must carry its payload" in decision.why
+
+
+def test_once_there_is_a_row_the_same_message_meets_it() -> None:
+    """Delivered again while it runs, and after: it is one task, not another."""
+    first = admit(message())
+    assert isinstance(first, Claim)
+    again = Arrival(decode(message()), 2, adopting_queue="media")
+    assert isinstance(decide.admit(first.row, again, lease_of(), stamp(1)), HandBack)
+    done = machine.succeed(first.row, stamp(2), None)
+    assert decide.admit(done, again, lease_of(), stamp(3)) == Drop("already completed")
