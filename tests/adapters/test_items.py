@@ -37,6 +37,12 @@ def test_the_layout_of_an_item():
     }
 
 
+def test_a_place_in_the_due_index_survives_whatever_the_queue_is_called():
+    """Queue and shard are one text in the index, parted at its last mark."""
+    item = replace(ITEM, due=("a#b", 7, 90))
+    assert items.from_attributes(items.to_attributes(item)).due == item.due
+
+
 def test_what_an_item_has_not_is_left_out():
     """Sparse indexes and the time to live are told by absence."""
     bare = replace(ITEM, due=None, dead=None, expires_at_s=0)

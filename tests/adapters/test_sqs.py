@@ -81,10 +81,11 @@ def test_a_message_that_may_not_have_been_sent_is_not_overtaken(aws: Aws, fault:
 
 
 def test_a_refused_message_holds_nobody_back(aws: Aws):
-    """It will never come, so there is nothing to overtake."""
-    queue = aws.queue(ordered=True)
-    outcomes = queue.send_many([a_send(0, "a"), Send("\x00", "a", "a-1"), a_send(2, "a")])
-    assert [type(outcome) for outcome in outcomes] == [Sent, NotSent, Sent]
+    """It will never come, so there is nothing to overtake, whether tenure saw it or SQS did."""
+    queue = aws.queue(ordered=True, bytes_max=1024)
+    for body in ("\x00", "x" * 1025):
+        outcomes = queue.send_many([a_send(0, "a"), Send(body, "a", "a-1"), a_send(2, "a")])
+        assert [type(outcome) for outcome in outcomes] == [Sent, NotSent, Sent]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -133,6 +134,16 @@ def test_an_entry_that_fails_again_is_unknown(aws: Aws):
     outcomes = queue.send_many([a_send(n) for n in range(4)])
     assert [type(outcome) for outcome in outcomes] == [Sent, Sent, Sent, NotSent]
     assert outcomes[3] == NotSent(False, "InternalError", "half")
+
+
+def test_a_second_try_cannot_make_an_unknown_send_definite(session: boto3.session.Session):
+    """Denied now says nothing of what became of the first try: a definite refusal would cancel a task that may run."""
+    client = session.client("sqs")
+    with Stubber(client) as stub:
+        failed = {"Id": "0", "SenderFault": False, "Code": "InternalError", "Message": "ours"}
+        stub.add_response("send_message_batch", {"Successful": [], "Failed": [failed]})
+        stub.add_client_error("send_message_batch", "AccessDenied", "no", 403)
+        assert queue_on(client).send_many([a_send(0)]) == [NotSent(False, "InternalError", "ours")]
 
 
 def test_an_entry_that_the_answer_passes_over_is_unknown(session: boto3.session.Session):
