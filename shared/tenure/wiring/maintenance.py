@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tenure import config
 from tenure.adapters.clients import Clients
-from tenure.adapters.clock import SystemClock, SystemEntropy
+from tenure.adapters.clock import SystemClock, SystemEntropy, SystemThreads
 from tenure.adapters.dynamodb import DynamoStore
 from tenure.adapters.payloads import Payloads
 from tenure.adapters.sqs import SqsQueue
 from tenure.application import App
-from tenure.core.errors import InvalidPayload, UsageError
+from tenure.core.errors import InvalidPayload
 from tenure.core.topology import Tier, Topology
 from tenure.maintenance.ingest import Ingest
 from tenure.maintenance.parts import Parts
@@ -22,9 +21,14 @@ from tenure.maintenance.reconcile import Reconcile
 from tenure.maintenance.replay import Replays, Validate
 from tenure.maintenance.replay_events import answer
 from tenure.ports import Clock, TaskQueue, Telemetry
-from tenure.telemetry import LogTelemetry
+from tenure.telemetry import LogTelemetry, json_lines
+from tenure.wiring.apps import load_app
 from tenure.wiring.producer import queues_of, read_published
+from tenure.worker import logs
+from tenure.worker.emf import EmfMetrics
 
+CHUNK_SECONDS = 10
+"""Kept back of reconcile's time: longer than one chunk of rows takes to write and send."""
 MARGIN_SECONDS = 30
 """Kept back of a function's time: longer than the slowest pace waits between two batches, and a chunk's writes."""
 
@@ -86,6 +90,7 @@ class Duties:
     """The duties as functions run them: made once for a process, used by each invocation."""
 
     parts: Parts
+    metrics: EmfMetrics
     app: str
     """module:attribute of the App; imported only to check an edited payload."""
 
@@ -97,33 +102,37 @@ class Duties:
         topology = chosen.topology
         if topology is None:
             topology, _ = read_published(load_app(chosen.app).name, chosen.environment, clients.ssm)
-        return cls(parts_of(topology, clients), chosen.app)
+        service = f"{topology.app}-{topology.environment}"
+        logs.set_up(chosen.log_level, service)
+        metrics = EmfMetrics(service, {tier.name: tier.queue for tier in topology.tiers()}, SystemThreads())
+        context = {"app": topology.app, "environment": topology.environment}
+        telemetry = LogTelemetry(json_lines(), metrics, context=context)
+        return cls(parts_of(topology, clients, telemetry=telemetry), metrics, chosen.app)
 
     def reconcile(self, context: LambdaContext) -> dict[str, Any]:
-        """One run of reconcile."""
-        return Reconcile(self.parts).run_once(self._stop_at_ms(context, 10)).as_dict()
+        """One run of reconcile. Raises ServiceError."""
+        stop = self._stop_at_ms(context, CHUNK_SECONDS)
+        return self._counted(lambda: Reconcile(self.parts).run_once(stop).as_dict())
 
     def ingest(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
-        """One run of ingest; {"force": true} reads every DLQ."""
-        stop = self._stop_at_ms(context, MARGIN_SECONDS)
-        return Ingest(self.parts).run_once(force=event.get("force") is True, stop_at_ms=stop).as_dict()
+        """One run of ingest; {"force": true} reads every DLQ. Raises ServiceError."""
+        stop, force = self._stop_at_ms(context, MARGIN_SECONDS), event.get("force") is True
+        return self._counted(lambda: Ingest(self.parts).run_once(force=force, stop_at_ms=stop).as_dict())
 
     def replay(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
-        """What the event asks of replays; see maintenance/replay_events.py."""
+        """What the event asks of replays. Raises as maintenance/replay_events.py says."""
 
         def validate(task: str, payload: str) -> str:
             return validator_of(load_app(self.app))(task, payload)
 
-        return answer(Replays(self.parts, validate), event, self._stop_at_ms(context, MARGIN_SECONDS))
+        stop = self._stop_at_ms(context, MARGIN_SECONDS)
+        return self._counted(lambda: answer(Replays(self.parts, validate), event, stop))
+
+    def _counted(self, duty: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        try:
+            return duty()
+        finally:
+            self.metrics.flush()
 
     def _stop_at_ms(self, context: LambdaContext, margin_seconds: int) -> int:
         return self.parts.clock.now_ms() + context.get_remaining_time_in_millis() - margin_seconds * 1000
-
-
-def load_app(path: str) -> App:
-    """The App at module:attribute. Raises UsageError if there is none."""
-    module, _, attribute = path.partition(":")
-    found = getattr(importlib.import_module(module), attribute, None)
-    if not isinstance(found, App):
-        raise UsageError(f"TENURE_APP={path}: {attribute} in {module} is not a tenure.App.")
-    return found
