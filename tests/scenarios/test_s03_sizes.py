@@ -110,6 +110,17 @@ def test_a_queue_that_takes_small_messages_only() -> None:
     assert at.effects == [1_100]
 
 
+@pytest.mark.parametrize("letter", ["d", "\u00e9", "\u20ac", "😀"])
+def test_no_message_outgrows_its_queue_in_any_script(letter: str) -> None:
+    """(d) Whatever the characters weigh, the message's bytes stay within the queue's limit, to the last one."""
+    at = shop()
+    task = measuring(at, "small")
+    task.submit_many(task.bind(letter * length) for length in range(100, 1100, 50))
+    assert max(len(send.body.encode()) for send in at.queue("small").sent) <= 1024
+    at.work("small", rounds=3)
+    assert sorted(at.effects) == list(range(100, 1100, 50))
+
+
 def test_what_no_message_of_the_queue_can_name_is_refused() -> None:
     """(d) Where even a message without its payload is too large, the error counts it, and nothing exists."""
     at = shop()
