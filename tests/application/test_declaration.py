@@ -172,6 +172,8 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (test_an_async_task_is_still_its_coroutine, {"name": ""}, "cannot be a task's name"),
     (test_an_async_task_is_still_its_coroutine, {"ordered_by": "tenant"}, "names no parameter.*Parameters: app"),
     (test_an_async_task_is_still_its_coroutine, {"version": 0}, "a whole number from 1"),
+    (test_an_async_task_is_still_its_coroutine, {"retry": 5}, "retry=5 is no policy"),
+    (test_an_async_task_is_still_its_coroutine, {"ordered_by": ["app"]}, "names no parameter"),
     (test_an_async_task_is_still_its_coroutine, {"version": True}, "a whole number from 1"),
     (test_an_async_task_is_still_its_coroutine, {"queue": "Media"}, "is no queue's name"),
     (test_an_async_task_is_still_its_coroutine, {"timeout": "0s"}, "timeout='0s': from 1s to 1d"),
@@ -255,6 +257,8 @@ def test_after_is_not_built(app: App) -> None:
     [
         ({"priority": "urgent"}, 'one of "high", "normal", "low"'),
         ({"tenant": "  "}, 'tenant=.*or "" for none'),
+        ({"tenant": None}, 'tenant=None.*or "" for none'),
+        ({"traceparent": None}, "not a W3C trace context"),
         ({"delay": "-1s"}, "delay"),
         ({"delay": "367d"}, "at most 366 days"),
         ({"deadline": "5m", "delay": "5m"}, "make the deadline longer than the delay"),

@@ -124,11 +124,12 @@ def define(function: Callable[..., Any], declared: Declared, local_names: Mappin
     _refuse_shape(function, where)
     codec = _codec(name, function, where, local_names)
     _refuse_parameters(codec.signature, where)
-    if declared.ordered_by is not None and declared.ordered_by not in codec.signature.parameters:
+    if declared.ordered_by is not None and declared.ordered_by not in list(codec.signature.parameters):
         raise InvalidTask(
             f"{where}: ordered_by={declared.ordered_by!r} names no parameter of its handler. "
             f"Parameters: {', '.join(codec.signature.parameters) or 'none'}."
         )
+    _refuse_retry(declared.retry, where)
     _refuse_version(declared.version, where)
     _refuse_queue(declared.queue, where)
     return TaskDefinition(
@@ -204,6 +205,11 @@ def _refuse_parameters(signature: inspect.Signature, where: str) -> None:
         raise InvalidTask(
             f"{where}: its first parameter is `{first}`. Declare a function; a method's object is not sent."
         )
+
+
+def _refuse_retry(retry: object, where: str) -> None:
+    if not isinstance(retry, Retry):
+        raise InvalidTask(f"{where}: retry={retry!r} is no policy. Write retry=Retry(max_attempts=...).")
 
 
 def _refuse_version(version: object, where: str) -> None:

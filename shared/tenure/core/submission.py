@@ -48,11 +48,11 @@ class Options:
             raise NotBuilt("after=: to wait for other tasks is not built yet. Submit this task from the one before it.")
         if self.priority not in get_args(Priority):
             raise UsageError(f'priority={self.priority!r}: one of "high", "normal", "low".')
-        if self.tenant:
+        if self.tenant != "":
             _refuse_text("tenant", self.tenant, limits.TENANT_BYTES_MAX)
         if self.idempotency_key is not None:
             _refuse_text("idempotency_key", self.idempotency_key, limits.IDEMPOTENCY_KEY_BYTES_MAX)
-        if self.traceparent and not _TRACEPARENT.match(self.traceparent):
+        if self.traceparent != "" and not _TRACEPARENT.match(str(self.traceparent)):
             raise UsageError(f"traceparent={self.traceparent!r} is not a W3C trace context (version-trace-span-flags).")
         self._read_durations()
 
