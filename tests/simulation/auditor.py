@@ -98,6 +98,8 @@ class Auditor:
             claimed = after.state is State.LEASED and (before is None or before.lease_token != after.lease_token)
             if claimed and before is not None and after.fence <= before.fence:
                 self._fault("fence did not rise", after.id, f"{before.fence} -> {after.fence}")
+            if claimed and before is not None and change.at_ms < before.lease_end_at_ms:
+                self._fault("live lease taken", after.id, f"{before.lease_end_at_ms - change.at_ms} ms before its end")
         seen: set[tuple[str, int]] = set()
         for start in self._evidence.starts:
             if (start.task_id, start.fence) in seen:

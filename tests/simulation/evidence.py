@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
 from tenure.adapters.memory import World
 from tenure.adapters.memory.message import Message
@@ -12,6 +11,7 @@ from tenure.adapters.memory.queue import MemoryQueue
 from tenure.core.envelope import Envelope, decode
 from tenure.core.errors import DecodeError
 from tenure.core.task import FINAL, Row
+from tenure.core.topology import Topology
 from tenure.ports import Item
 from tenure.rows import to_row
 
@@ -104,14 +104,24 @@ class Evidence:
     """Task id -> the workload's name for it."""
     highest_fence: Counter[str] = field(default_factory=Counter)
     started: Counter[str] = field(default_factory=Counter)
+    _mains: list[MemoryQueue] = field(default_factory=list)
 
-    def watch_store(self) -> None:
-        """See every write of a row."""
+    def watch(self, topology: Topology) -> None:
+        """See every write of a row, and every message of every queue come and go."""
         self.world.store.watchers.append(self._written)
+        for tier in topology.tiers():
+            self._watch(self.world.queues(tier), is_main=True)
+            self._watch(self.world.dead(tier), is_main=False)
 
-    def watch_queue(self, queue: MemoryQueue) -> None:
-        """See every message of a queue come and go."""
+    def _watch(self, queue: MemoryQueue, *, is_main: bool) -> None:
+        if is_main:
+            self._mains.append(queue)
         queue.watchers.append(lambda what, message: self._mailed(what, queue.name, message))
+
+    @property
+    def messages_left(self) -> int:
+        """How many messages the main queues hold."""
+        return sum(len(queue.all()) for queue in self._mains)
 
     def process(self) -> str:
         """Who acts now."""
@@ -148,56 +158,3 @@ class Evidence:
         letter = "tenure-letter" in message.attributes
         now = self.world.scheduler.now_ms
         self.mail.append(Mail(what, queue, envelope, message.message_id, letter, row, now, self.process()))
-
-    # ---- retelling ---------------------------------------------------------------------------------------------
-    def story(self, task_id: str) -> str:
-        """All that happened to one task, in order, one line each."""
-        name = self.names.get(task_id, "?")
-        lines: list[tuple[int, int, str]] = []
-
-        def add(at_ms: int, text: str) -> None:
-            lines.append((at_ms, len(lines), text))
-
-        for change in self.changes:
-            if change.after.id == task_id:
-                add(change.at_ms, f"{change.process:16} row: {_row_text(change.before, change.after)}")
-        for mail in self.mail:
-            if mail.envelope is not None and mail.envelope.id == task_id:
-                kind = "letter" if mail.letter else f"message(sends {mail.envelope.sends})"
-                add(mail.at_ms, f"{mail.process:16} {kind} {mail.message_id[:6]} {mail.what} ({mail.queue})")
-        for start in self.starts:
-            if start.task_id == task_id:
-                add(start.at_ms, f"{start.process:16} handler starts, fence {start.fence}, attempt {start.attempt}")
-        for effect in self.effects:
-            if effect.name == name:
-                word = "accepted" if effect.accepted else "refused"
-                add(effect.at_ms, f"{'':16} effect of fence {effect.fence} {word}")
-        for told in self.told:
-            if told.task_id == task_id or (told.name == name and not told.task_id):
-                add(told.at_ms, f"{'':16} {told.what}: {told.detail}")
-        for at_ms, process in self.deaths:
-            add(at_ms, f"{process:16} DIES")
-        for at_ms, process in self.stalls:
-            add(at_ms, f"{process:16} stalls")
-        for event in self.world.telemetry.events:
-            if event.fields.get("task_id") == task_id:
-                rest = " ".join(f"{k}={v}" for k, v in event.fields.items() if k not in ("task_id", "task", "queue"))
-                add(event.at_ms, f"{event.process:16}   says {event.event} {rest}")
-        start_ms = self.changes[0].at_ms if self.changes else 0
-        body = [f"  {(at - start_ms) / 1000:10.3f} {text}" for at, _, text in sorted(lines)]
-        return "\n".join([f"  story of {name} = {task_id}:", *body])
-
-
-def _row_text(before: Row | None, after: Row) -> str:
-    fields: dict[str, Any] = {
-        "v": after.version,
-        "fence": after.fence,
-        "failures": after.failures,
-        "losses": after.losses,
-        "sends": after.sends,
-    }
-    marks = [name for name in ("claimed_alone", "message_gone", "letter_confirmed") if getattr(after, name, False)]
-    if after.cancel_requested_at_ms:
-        marks.append("cancel_requested")
-    told = " ".join(f"{name}={value}" for name, value in fields.items())
-    return f"{before.state if before else 'none'} -> {after.state} {told} {' '.join(marks)} {after.reason}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 TIMEOUT_SECONDS = 60
 LEASE_SECONDS = 30
@@ -51,6 +51,11 @@ class Planned:
     def ordered(self) -> bool:
         """Whether it goes to the ordered queue."""
         return self.task == "post"
+
+    def payload(self) -> dict[str, Any]:
+        """Its arguments by name."""
+        key = {"key": self.key} if self.ordered else {}
+        return {"name": self.name, "filler": "f" * self.size_bytes, **key}
 
     @property
     def deadly(self) -> bool:

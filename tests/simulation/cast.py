@@ -1,0 +1,141 @@
+"""Who takes part in a simulated run, built of the real parts: clients, workers of both runtimes, maintenance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenure.adapters.memory import World
+from tenure.adapters.memory.lambda_poller import LambdaPoller, Mapping
+from tenure.adapters.memory.scheduler import Process
+from tenure.application import App
+from tenure.client import Client
+from tenure.core.topology import Topology
+from tenure.maintenance.parts import Parts
+from tenure.rows import Rows
+from tenure.worker.acks import DirectAck
+from tenure.worker.engine import Engine
+from tenure.worker.held import Inbox
+from tenure.worker.lambda_runtime import LambdaParts, LambdaRuntime, Source
+from tenure.worker.poller import Poller, PollerParts
+from tenure.worker.settling import EngineParts
+from tests.simulation.evidence import Evidence
+
+
+class Cast:
+    """Builds participants; each sees the world through its own process's clock."""
+
+    def __init__(self, world: World, topology: Topology, evidence: Evidence) -> None:
+        self.world = world
+        self.topology = topology
+        self.evidence = evidence
+
+    def kill(self, process: Process) -> None:
+        """End a process, and remember it."""
+        if not process.dead:
+            self.evidence.deaths.append((self.world.scheduler.now_ms, process.name))
+            process.kill()
+
+    def die(self) -> None:
+        """End the process that calls, as a segfault does. Does not return."""
+        thread = self.world.scheduler.current()
+        assert thread is not None, "a plan that kills needs a simulation"
+        self.kill(thread.process)
+        self.world.scheduler.step("dying")
+
+    # ---- producers and maintenance -----------------------------------------------------------------------------
+    def client(self, process: str, app: App) -> Client:
+        """A producer's client."""
+        world = self.world
+        return Client(
+            app_name=app.name,
+            topology=self.topology,
+            rows=Rows(world.store),
+            payloads=world.payloads,
+            queues=world.queues,
+            clock=world.clock_for(process),
+            entropy=world.entropy,
+            telemetry=world.telemetry,
+            tasks={name: definition.facts() for name, definition in app.tasks.items()},
+        )
+
+    def parts(self, process: str) -> Parts:
+        """What maintenance works with."""
+        world = self.world
+        return Parts(
+            store=world.store,
+            main=world.queues,
+            dead=world.dead,
+            payloads=world.payloads,
+            clock=world.clock_for(process),
+            entropy=world.entropy,
+            telemetry=world.telemetry,
+            topology=self.topology,
+        )
+
+    # ---- workers -----------------------------------------------------------------------------------------------
+    def engine(self, process: Process, app: App) -> Engine:
+        """A worker's engine."""
+        world = self.world
+        parts = EngineParts(
+            app=app,
+            rows=Rows(world.store),
+            payloads=world.payloads,
+            clock=world.clock_for(process.name),
+            entropy=world.entropy,
+            threads=world.threads,
+            telemetry=world.telemetry,
+            worker_id=process.name,
+            pool=self.topology.pools[0].name,
+            max_running=self.topology.pools[0].threads,
+        )
+        return Engine(parts)
+
+    def poller(self, process: Process, app: App) -> Poller:
+        """A Fargate worker that serves every queue."""
+        world = self.world
+
+        def connect(queue: str) -> Inbox:
+            tier = self.topology.tier(queue)
+            main = world.queues(tier)
+            return Inbox(tier, main, world.dead(tier), DirectAck(main, world.telemetry))
+
+        parts = PollerParts(
+            engine=self.engine(process, app),
+            connects=[lambda queue=queue.name: connect(queue) for queue in self.topology.queues],
+            clock=world.clock_for(process.name),
+            entropy=world.entropy,
+            threads=world.threads,
+            telemetry=world.telemetry,
+            worker_id=process.name,
+            threads_count=self.topology.pools[0].threads,
+        )
+        return Poller(parts)
+
+    def mapping(self, queue: str, app: App, *, concurrency: int, skew_ms: Any = lambda: 0) -> LambdaPoller:
+        """A Lambda function on one queue, and the mapping that invokes it."""
+        world, tier, pool = self.world, self.topology.tier(queue), self.topology.pools[0]
+
+        def build(process: Process | None) -> Any:
+            assert process is not None
+            process.skew_ms = skew_ms()
+            parts = LambdaParts(
+                engine=self.engine(process, app),
+                sources={tier.name: Source(tier, world.queues(tier), world.dead(tier))},
+                pool=pool,
+                clock=world.clock_for(process.name),
+                threads=world.threads,
+                telemetry=world.telemetry,
+                replace=self.die,
+            )
+            return LambdaRuntime(parts).handle
+
+        mapping = Mapping(
+            queue=world.queues(tier),
+            build=build,
+            timeout_seconds=float(pool.longest_runtime_seconds),
+            batch_size=pool.batch_size,
+            concurrency=concurrency,
+            pollers=concurrency + 1,
+            name=f"fn-{queue}",
+        )
+        return LambdaPoller(world, mapping)

@@ -1,0 +1,83 @@
+"""How rough a simulated run is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from tenure.adapters.memory import Faults
+from tenure.worker import holder, poller
+from tests.simulation.workload import Mix
+
+SKEW_MS = 2000
+"""Clocks of simulated processes are off by up to this; tenure promises to bear SKEW_SECONDS between two of them."""
+CALM_SECONDS_MAX = 24 * 3600
+STEPS_MAX = 600_000
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a run is set up. Chances are per minute and process."""
+
+    mix: Mix = field(default_factory=Mix)
+    faults: Faults = field(default_factory=lambda: Faults.rough(0.02))
+    rough_seconds: float = 1800
+    """Then chaos ends and everybody gets time to finish."""
+    kill: float = 0.08
+    stall: float = 0.08
+    stall_seconds: tuple[float, ...] = (5.0, 30.0, 45.0, 100.0, 300.0)
+    skew_ms: int = SKEW_MS
+    workers: int = 2
+    runtime: str = ""
+    """ "lambda" or "fargate"; "" lets the seed choose."""
+    drain: float = 0.05
+    """A Fargate worker is told to stop, as by SIGTERM."""
+
+    @property
+    def may_lapse(self) -> bool:
+        """Whether a lease may lapse though its worker lives and is not stalled."""
+        return self.faults.store_unanswered > 0 or self.faults.slow_call > 0
+
+
+QUIET = Setting(faults=Faults.none(), kill=0.0, stall=0.0, skew_ms=0, drain=0.0)
+"""Nothing goes wrong but what the handlers themselves do."""
+
+SETTINGS: dict[str, Setting] = {
+    "quiet": QUIET,
+    "rough": Setting(),
+    "storm": Setting(Mix(slow=0.7), Faults.rough(0.01), kill=0.15, stall=1.0, drain=0.1),
+    "lapses": Setting(
+        Mix(slow=1.0, span_seconds=300),
+        Faults.none(),
+        kill=0.0,
+        stall=0.7,
+        stall_seconds=(48.0, 55.0, 62.0),
+        workers=4,
+        runtime="fargate",
+    ),
+    "services": Setting(Mix(slow=0.3), Faults.rough(0.08), kill=0.02, stall=0.02),
+    "replies": replace(
+        QUIET, faults=Faults(store_reply_lost=0.2, send_reply_lost=0.2, duplicate=0.15, revived=0.15, reorder=1.0)
+    ),
+    "deadly": replace(QUIET, mix=Mix(tasks=16, ordered=0.2, deadly=0.4, span_seconds=300)),
+    "crowd": Setting(Mix(tasks=30, keys=3, span_seconds=60, deadly=0.15, slow=0.3), Faults.rough(0.01)),
+    "keys": Setting(Mix(tasks=14, ordered=1.0, span_seconds=200, slow=0.3), Faults.rough(0.02), kill=0.15, stall=0.3),
+}
+
+
+def setting_of(seed: int) -> str:
+    """The setting that a seed runs under: all in turn."""
+    return list(SETTINGS)[seed % len(SETTINGS)]
+
+
+@contextmanager
+def coarse_ticks() -> Iterator[None]:
+    """Idle loops of the worker look up less often, so that a virtual day does not take a real minute. Every wait is
+    on virtual time anyway, and the protocol knows of neither number."""
+    before = poller.TICK_SECONDS, holder.TICK_SECONDS
+    poller.TICK_SECONDS, holder.TICK_SECONDS = 4.0, 2.0
+    try:
+        yield
+    finally:
+        poller.TICK_SECONDS, holder.TICK_SECONDS = before
