@@ -13,9 +13,12 @@ from botocore.exceptions import (
     ParamValidationError,
     ReadTimeoutError,
 )
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tenure.adapters import sqs_answers as answers
 from tenure.core import limits
+from tenure.core.envelope import Envelope, canonical, decode, digest_of, encode
 from tenure.ports import Send
 
 
@@ -94,7 +97,7 @@ def test_without_an_answer_only_what_never_left_is_definite(error: Any, definite
 
 def test_an_error_without_details_is_not_definite():
     """Whatever a proxy answers."""
-    assert not answers.not_sent(ClientError({}, "SendMessageBatch")).definite  # type: ignore[typeddict-item]
+    assert not answers.not_sent(ClientError({}, "SendMessageBatch")).definite
 
 
 @pytest.mark.parametrize(
@@ -148,6 +151,20 @@ def test_these_are_not(code: str, message: str):
 def test_a_receipt_is_not_gone_for_want_of_an_answer():
     """A time-out settles nothing."""
     assert not answers.not_done(ReadTimeoutError(endpoint_url="x")).gone
+
+
+# ---- what tenure writes ---------------------------------------------------------------------------------------------
+@given(st.text(st.characters(exclude_categories=("Cs",))))
+@example("\u0000\u001f\u007f\u0085\ufffe\uffff😀")
+def test_any_payload_of_tenures_own_is_carried(text: str):
+    """SQS refuses some characters; in an envelope they are escaped, and come out as they went in."""
+    payload = canonical([text])
+    envelope = Envelope(
+        id="r1", birth="b", task="cook", row_version=1, digest=digest_of(payload), payload=payload, submitted_at_ms=1
+    )
+    body = encode(envelope)
+    assert answers.refusal(Send(body), ordered=False) is None
+    assert decode(body) == envelope
 
 
 # ---- sizes ---------------------------------------------------------------------------------------------------------

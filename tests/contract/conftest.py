@@ -8,6 +8,7 @@ import pytest
 from moto import mock_aws
 
 from tenure.local import atomic_moto
+from tenure.ports import TaskQueue
 from tests.support import ministack as server
 from tests.support.backends import Aws, Backend, Memory
 
@@ -32,3 +33,9 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
             yield Aws("moto")
     else:
         yield Aws("ministack", request.getfixturevalue("ministack_url"))
+
+
+@pytest.fixture(params=[False, True], ids=["standard", "fifo"])
+def queue(request: pytest.FixtureRequest, backend: Backend) -> TaskQueue:
+    """An empty queue of each kind."""
+    return backend.queue(ordered=request.param)

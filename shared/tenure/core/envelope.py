@@ -160,7 +160,7 @@ _DEFAULTS: dict[str, Any] = {
 
 
 def encode(envelope: Envelope) -> str:
-    """The envelope as JSON text. Members at their default are left out."""
+    """The envelope as JSON text that SQS carries. Members at their default are left out."""
     body: dict[str, Any] = {"tenure": VERSION, "id": envelope.id, "task": envelope.task}
     for name in (*_TEXTS, *_NUMBERS):
         value = getattr(envelope, name)
@@ -170,9 +170,10 @@ def encode(envelope: Envelope) -> str:
         place = envelope.payload_at
         body["payload_ref"] = {"kind": place.kind, "key": place.value, "bytes": place.size_bytes}
     text = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    if envelope.payload is None:
-        return text
-    return f'{text[:-1]},"payload":{envelope.payload}}}'
+    if envelope.payload is not None:
+        text = f'{text[:-1]},"payload":{envelope.payload}}}'
+    # Of what SQS refuses JSON escapes every control character and leaves these two bare (service model, SendMessage).
+    return text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
 
 
 def decode(body: str) -> Envelope:
