@@ -10,8 +10,17 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
 
-from tenure.adapters.clients import ANSWER_SECONDS, CONNECT_SECONDS, POLL_SECONDS, TRIES, Clients, ServerTime
+from tenure.adapters.clients import (
+    ANSWER_SECONDS,
+    CONNECT_SECONDS,
+    POLL_SECONDS,
+    TABLE_SECONDS,
+    TRIES,
+    Clients,
+    ServerTime,
+)
 from tenure.core import limits
+from tenure.rows import WRITE_TRIES
 
 NOW_MS = 1_800_000_000_000
 
@@ -116,12 +125,22 @@ def test_a_receive_may_wait_as_long_as_sqs_does_and_no_other_call_may():
     clients = Clients(lambda: NOW_MS, region="us-east-1")
     assert limits.SQS_WAIT_SECONDS_MAX < POLL_SECONDS <= 60
     assert clients.sqs_polls.meta.config.read_timeout == POLL_SECONDS
-    for client in (clients.sqs, clients.dynamodb, clients.ssm):
+    for client, seconds in (
+        (clients.sqs, ANSWER_SECONDS),
+        (clients.dynamodb, TABLE_SECONDS),
+        (clients.ssm, ANSWER_SECONDS),
+    ):
         config: Any = client.meta.config
-        assert (config.connect_timeout, config.read_timeout) == (CONNECT_SECONDS, ANSWER_SECONDS)
+        assert (config.connect_timeout, config.read_timeout) == (CONNECT_SECONDS, seconds)
         assert config.retries["total_max_attempts"] == TRIES
         assert config.tcp_keepalive
     assert clients.s3.meta.config.read_timeout < 60
+
+
+def test_a_write_on_a_dead_network_is_given_up_within_its_lease():
+    """All tries of the SDK's, each as long as it may take, with the longest pauses, as often as `rows` asks."""
+    pauses = sum(2**n for n in range(TRIES - 1))
+    assert WRITE_TRIES * (TRIES * TABLE_SECONDS + pauses) <= 60
 
 
 def test_clients_are_made_once():

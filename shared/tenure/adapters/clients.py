@@ -27,8 +27,11 @@ POLL_SECONDS = limits.SQS_WAIT_SECONDS_MAX + 10
 """Of a receive: longer than the longest wait, and finite, so that a poller cannot hang on a dead connection."""
 OBJECT_SECONDS = 30
 """Between two pieces of an object."""
-TRIES = 4
-"""The SDK's, the first included: pauses of at most 1, 2 and 4 s between them (its standard mode)."""
+TABLE_SECONDS = 3
+"""Of a call to the table, which answers in milliseconds: a write that is tried as often as it may be, by the SDK and
+by `rows`, must be done with before the lease that it renews has lapsed (60 s by default)."""
+TRIES = 3
+"""The SDK's, the first included: pauses of at most 1 and 2 s between them (its standard mode)."""
 CONNECTIONS = 64
 """Kept open per client: above the threads of one process and the writes that each has under way."""
 
@@ -106,7 +109,7 @@ class Clients:
     @cached_property
     def dynamodb(self) -> DynamoDBClient:
         """For the table."""
-        client: DynamoDBClient = self._client("dynamodb", ANSWER_SECONDS)
+        client: DynamoDBClient = self._client("dynamodb", TABLE_SECONDS)
         return client
 
     @cached_property
