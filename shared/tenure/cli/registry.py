@@ -31,6 +31,18 @@ SECTIONS: tuple[tuple[str, dict[str, str]], ...] = (
         "Queues",
         {
             "queues": "tenure.cli.queues:queues",
+            "pause": "tenure.cli.house:pause",
+            "resume": "tenure.cli.house:resume",
+        },
+    ),
+    (
+        "Dead letters",
+        {
+            "dead": "tenure.cli.dead:dead",
+            "replay": "tenure.cli.replay:replay",
+            "discard": "tenure.cli.replay:discard",
+            "reconcile": "tenure.cli.house:reconcile",
+            "audit": "tenure.cli.house:audit",
         },
     ),
 )

@@ -1,0 +1,147 @@
+"""`tenure reconcile`, `pause`, `resume`, `audit`: keeping the house in order, and seeing who did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tenure.cli import render
+from tenure.cli.errors import DONE, NOTHING, PARTLY
+from tenure.cli.options import with_session
+from tenure.cli.session import Session
+from tenure.cli.upkeep import caller, parts_of, reason_option
+from tenure.core.durations import seconds_of
+from tenure.core.errors import UsageError
+from tenure.maintenance.audit import Audit, Record
+from tenure.maintenance.ingest import Ingest
+from tenure.maintenance.pause import Pause, read_pause, set_pause
+from tenure.maintenance.reconcile import Reconcile
+from tenure.maintenance.restore import mark_restored, read_restored
+
+
+@click.command()
+@click.option("--letters", is_flag=True, help="Read every DLQ too (ingest), though nothing seems to differ.")
+@click.option(
+    "--restored-from", metavar="DURATION", help="The table was put back to so long ago: hold what may be done since."
+)
+@click.option("--release-held", is_flag=True, help="Held tasks have been decided about: send the rest as ever.")
+@reason_option(required=False)
+@with_session
+def reconcile(
+    session: Session, letters: bool, restored_from: str | None, release_held: bool, reason: str | None
+) -> None:
+    """Do now what reconcile does each minute, and say what it did.
+
+    After a point-in-time recovery, tasks that may have been done in the lost time are held and named. Decide about
+    them (`tenure cancel ID` for what was done), then --release-held.
+    """
+    reach = session.reach()
+    parts = parts_of(reach)
+    if restored_from or release_held:
+        _mark(session, restored_from, reason)
+    report = Reconcile(parts, by=caller(session, reach)).run_once()
+    told: dict[str, Any] = {"reconcile": report.as_dict()}
+    if letters:
+        told["ingest"] = Ingest(parts).run_once(force=True).as_dict()
+    if session.wants_json:
+        render.as_json(told | {"restored": read_restored(reach.store)})
+    else:
+        for name, counts in told.items():
+            _print_counts(session, name, counts)
+    failed = sum(counts["failed"] + counts["unsent"] for counts in told.values())
+    raise click.exceptions.Exit(PARTLY if failed else DONE)
+
+
+def _mark(session: Session, restored_from: str | None, reason: str | None) -> None:
+    reach = session.reach()
+    if not reason:
+        raise UsageError("reconcile --restored-from and --release-held: say why (--reason); it is audited.")
+    by, now = caller(session, reach), reach.clock.now_ms()
+    audit = Audit(reach.store, reach.clock, reach.entropy)
+    action = "restored" if restored_from else "release-held"
+    begun = audit.begin(action, "table", by, reason, {"restored": read_restored(reach.store)})
+    from_ms = now - round(seconds_of(restored_from, "--restored-from") * 1000) if restored_from else 0
+    mark_restored(reach.store, reach.entropy, from_ms, now if restored_from else 0, by)
+    audit.end(begun, {"restored": read_restored(reach.store)})
+
+
+def _print_counts(session: Session, name: str, counts: dict[str, Any]) -> None:
+    told = [f"{value:,} {what.replace('_', ' ')}" for what, value in counts.items() if value and isinstance(value, int)]
+    session.console.print(f"{name}: {', '.join(told) or 'nothing to do'}", markup=False)
+    for what, about in (("held_ids", "held after a restore"), ("ahead_ids", "known by its letter only")):
+        for task_id in counts.get(what, ()):
+            session.console.print(f"  {task_id}  {about}", markup=False)
+    if counts.get("more"):
+        session.note("There is more to do; the next run goes on.")
+
+
+@click.command()
+@click.argument("queue")
+@reason_option()
+@with_session
+def pause(session: Session, queue: str, reason: str) -> None:
+    """Stop workers from starting tasks of a queue.
+
+    Running tasks go on, submits are taken, nothing is lost; resume starts the rest.
+    """
+    _set(session, queue, reason, paused=True)
+
+
+@click.command()
+@click.argument("queue")
+@reason_option()
+@with_session
+def resume(session: Session, queue: str, reason: str) -> None:
+    """Let workers start a queue's tasks again."""
+    _set(session, queue, reason, paused=False)
+
+
+def _set(session: Session, queue: str, reason: str, *, paused: bool) -> None:
+    reach = session.reach()
+    reach.topology.queue(queue)
+    by = caller(session, reach)
+    audit = Audit(reach.store, reach.clock, reach.entropy)
+    before = read_pause(reach.store, queue)
+    begun = audit.begin("pause" if paused else "resume", queue, by, reason, {"paused": before.paused})
+    set_pause(reach.store, reach.entropy, Pause(queue, paused, by, reach.clock.now_ms(), reason))
+    audit.end(begun, {"paused": paused})
+    if session.wants_json:
+        render.as_json({"queue": queue, "paused": paused, "was_paused": before.paused})
+    else:
+        what = "paused: workers stop starting its tasks within seconds" if paused else "resumed"
+        session.note(
+            f"{queue} is {what}." if before.paused is not paused else f"{queue} was {what.split(':')[0]} already."
+        )
+
+
+@click.command()
+@click.option("--since", default="24h", show_default=True, metavar="DURATION", help="How far back.")
+@click.option("--action", help="Only this action: replay, discard, pause, …")
+@click.option("--by", help="Only what this caller did.")
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="At most so many records.")
+@with_session
+def audit(session: Session, since: str, action: str | None, by: str | None, limit: int) -> None:
+    """Show what people did, latest first.
+
+    Who, when, what, why, and the counts before and after.
+    """
+    reach = session.reach()
+    since_ms = reach.clock.now_ms() - round(seconds_of(since, "--since") * 1000)
+    found: list[Record] = []
+    for record in Audit(reach.store, reach.clock, reach.entropy).read(since_ms):
+        if (action is None or record.action == action) and (by is None or record.by == by):
+            found.append(record)
+        if len(found) == limit:
+            break
+    if session.wants_json:
+        render.as_json({"records": [record.as_dict() for record in found]})
+    elif found:
+        made = render.table("TIME", "BY", "ACTION", "TARGET", "PHASE", "REASON", "COUNTS", stretch="COUNTS")
+        for each in found:
+            counts = ", ".join(f"{name} {value}" for name, value in each.counts.items())
+            made.add_row(render.time(each.at_ms), each.by, each.action, each.target, each.phase, each.reason, counts)
+        session.console.print(made)
+    if not found:
+        session.note(f"Nothing in the last {since}.")
+        raise click.exceptions.Exit(NOTHING)
