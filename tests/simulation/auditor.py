@@ -46,6 +46,7 @@ class Auditor:
         self._nothing_lost()
         self._one_ending()
         self._fences()
+        self._strangers()
         self._attempts()
         self._no_run_out_of_place()
         self._order()
@@ -110,6 +111,16 @@ class Auditor:
             if effect.accepted and effect.fence < highest.get(effect.name, 0):
                 self._fault("late effect accepted", effect.name, f"fence {effect.fence}")
             highest[effect.name] = max(effect.fence, highest.get(effect.name, 0))
+
+    def _strangers(self) -> None:
+        """While a lease is live, only its holder settles."""
+        settled = (State.COMPLETED, State.RETRYING, State.QUEUED, State.DEAD_LETTERED)
+        for change in self._evidence.changes:
+            before = change.before
+            if before is None or before.state is not State.LEASED or change.after.state not in settled:
+                continue
+            if change.process != before.worker and change.at_ms < before.lease_end_at_ms:
+                self._fault("settled by a stranger", before.id, f"{change.process}, held by {before.worker}")
 
     def _attempts(self) -> None:
         """Failures and losses never exceed the budget; starts and sends are bounded."""

@@ -197,7 +197,7 @@ def _topology(runtime: str, random: Random) -> Topology:
     threads, batch_size = random.choice((1, 1, 2, 4)), random.choice((1, 5, 10))
     pool: dict[str, Any] = {"kind": "fargate"}
     if runtime == "lambda":
-        pool = {"kind": "lambda", "longest_runtime_seconds": 90, "batch_size": batch_size}
+        pool = {"kind": "lambda", "longest_runtime_seconds": 150, "batch_size": batch_size}
     queues = (
         Queue(name="work", pool="many", receive_count_max=200),
         Queue(name="ledger", pool="many", ordered=True, receive_count_max=1000),

@@ -154,7 +154,7 @@ DEFECTS: list[tuple[Callable[[], Any], str, str]] = [
     (a_live_lease_is_taken, "rough", "live lease taken"),
     (company_is_charged, "deadly", "innocent charged"),
     (suspects_run_in_company, "deadly", "taken over in company"),
-    (any_leased_row_is_adopted, "lapses", "wrong result"),
+    (any_leased_row_is_adopted, "lapses", "settled by a stranger"),
     (the_clock_is_not_looked_at_before_the_start, "services", "started on"),
     (a_lost_lease_deletes, "storm", "deleted too early"),
     (the_message_goes_before_the_row, "keys", "deleted too early"),

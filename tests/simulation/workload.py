@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
 
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = 120
 LEASE_SECONDS = 30
 
 Kind = Literal["ok", "fail", "give_up", "kill", "snooze", "later", "hang", "checkpoint", "exit"]
