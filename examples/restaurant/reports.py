@@ -45,8 +45,8 @@ def weekly_report(monday: date, rounds: int = 2000) -> WeeklyReport:
         ctx.log.info("goes on after %s, the last that an earlier attempt recorded", done[-1].name)
     for number, restaurant in enumerate(books.RESTAURANTS[len(done) :], start=len(done) + 1):
         done.append(_week(store, restaurant, monday, rounds))
-        ctx.checkpoint([each.model_dump() for each in done])
         ctx.progress(number / (len(books.RESTAURANTS) + 1))
+        ctx.checkpoint([each.model_dump() for each in done])
     return _publish(store, monday, done, ctx.fence)
 
 

@@ -92,8 +92,9 @@ def test_a_beat_renews_the_lease_and_leaves_no_trace_in_history() -> None:
 
 
 def test_a_checkpoint_remembers_under_which_fence_it_was_left() -> None:
-    row = machine.checkpointed(leased(), stamp(20), 60, PLACE)
-    assert (row.checkpoint, row.checkpoint_fence) == (PLACE, 1)
+    row = machine.checkpointed(leased(), stamp(20), 60, PLACE, 250)
+    assert (row.checkpoint, row.checkpoint_fence, row.progress_permille) == (PLACE, 1, 250)
+    assert row.lease_end_at_ms == T0 + 80_000, "it is a beat as well"
 
 
 @pytest.mark.parametrize("state", sorted(FINAL))

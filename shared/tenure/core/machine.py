@@ -242,9 +242,10 @@ def beat(row: Row, stamp: Stamp, lease_seconds: float, **progress: Any) -> Row:
     return replace(new, history=row.history)
 
 
-def checkpointed(row: Row, stamp: Stamp, lease_seconds: float, place: Stored) -> Row:
+def checkpointed(row: Row, stamp: Stamp, lease_seconds: float, place: Stored, progress_permille: int) -> Row:
     """A beat that also names a newer checkpoint."""
-    return beat(row, stamp, lease_seconds, checkpoint=place, checkpoint_fence=row.fence)
+    told = {"progress_permille": progress_permille, "checkpoint": place, "checkpoint_fence": row.fence}
+    return beat(row, stamp, lease_seconds, **told)
 
 
 def succeed(row: Row, stamp: Stamp, result: Stored | None, unstorable: ErrorRecord | None = None) -> Row:

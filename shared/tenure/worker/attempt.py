@@ -82,7 +82,9 @@ class RunningAttempt:
         def write(row: Row, stamp: Stamp) -> Row:
             expires = machine.expires_at_s(stamp) + machine.CHECKPOINT_LIFE_SECONDS
             place = self._settler.store(f"{row.id}/C/{stamp.write_id}", text, expires)
-            return machine.checkpointed(row, stamp, self._held.lease_seconds_at(stamp.now_ms), place)
+            lease_seconds = self._held.lease_seconds_at(stamp.now_ms)
+            # Progress too: checkpoints that come faster than beats put every beat off.
+            return machine.checkpointed(row, stamp, lease_seconds, place, self._held.progress_permille)
 
         if not self._holder.beat(self._held, write) or self.lost():
             raise LeaseLost(f"task {self.task_id}: this attempt no longer owns it; its checkpoint was not recorded")
