@@ -35,7 +35,7 @@ class Pool(_Model):
     kind: Literal["lambda", "fargate"] = "lambda"
     memory_mb: int = Field(default=512, ge=128, le=122_880)
     cpu: int = Field(default=512, ge=256, le=16_384)
-    longest_runtime_seconds: int = Field(default=300, ge=1, le=86_400)
+    longest_runtime_seconds: int = Field(default=330, ge=1, le=86_400)
     concurrency: int = Field(default=10, ge=2, le=1000)
     """Lambda: the event source mapping's MaximumConcurrency."""
     batch_size: int = Field(default=10, ge=1, le=10)

@@ -68,7 +68,7 @@ class Engine:
         try:
             return self._by_group(opened) if inbox.tier.ordered else self._standard(opened)
         except Exception as error:
-            self._parts.telemetry.emit("engine.failed", queue=inbox.tier.name, error=repr(error))
+            self._parts.telemetry.emit("engine.failed", queue=inbox.tier.queue, error=repr(error))
             for held in opened:
                 self._abandon(held)
             return []
@@ -82,7 +82,7 @@ class Engine:
                 return None
             held = self._intake.open(inbox, delivery, self.dies_at_ms)
         except Exception as error:
-            self._parts.telemetry.emit("engine.failed", queue=inbox.tier.name, error=repr(error))
+            self._parts.telemetry.emit("engine.failed", queue=inbox.tier.queue, error=repr(error))
             inbox.ack.keep(delivery, UNSURE_SECONDS)
             held = None
         if held is None and ordered:

@@ -154,7 +154,7 @@ class Holder:
         if not held.lost:
             held.lost = True
             held.cancelled = True
-            self._telemetry.emit("lease.lost", task_id=held.envelope.id, queue=held.inbox.tier.name, why=why)
+            self._telemetry.emit("lease.lost", task_id=held.envelope.id, queue=held.inbox.tier.queue, why=why)
             if held.interrupt:
                 held.interrupt()
         return False

@@ -117,7 +117,7 @@ class Intake:
             "task.handed_back",
             task_id=task_id,
             message_id=delivery.message_id,
-            queue=inbox.tier.name,
+            queue=inbox.tier.queue,
             why=why,
             seconds=seconds,
         )
@@ -168,7 +168,7 @@ class Intake:
         return FINAL
 
     def _tell_dropped(self, held: Held, decision: Admission, row: Row | None) -> None:
-        queue, why = held.inbox.tier.name, decision.why if isinstance(decision, (Drop, Bury)) else ""
+        queue, why = held.inbox.tier.queue, decision.why if isinstance(decision, (Drop, Bury)) else ""
         if row is not None and isinstance(decision, Drop) and decision.row is not None:
             self._parts.telemetry.emit(f"task.{row.state}", task_id=row.id, task=row.task, queue=row.queue, reason=why)
         self._parts.telemetry.emit("message.dropped", task_id=held.envelope.id, queue=queue, why=why)

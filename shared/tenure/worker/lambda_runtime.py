@@ -171,7 +171,7 @@ class LambdaRuntime:
             engine.holder.drop(held)
             lapses_at_ms = held.row.lease_end_at_ms if held.row else now
             held.inbox.ack.keep(held.delivery, lease.rest_seconds(lapses_at_ms, now) + limits.SKEW_SECONDS + 1)
-            self._parts.telemetry.emit("task.left_running", task_id=held.envelope.id, queue=held.inbox.tier.name)
+            self._parts.telemetry.emit("task.left_running", task_id=held.envelope.id, queue=held.inbox.tier.queue)
 
     def _refuse(self, batches: Sequence[tuple[Inbox, list[Delivery]]], answers: _Answers) -> Answer:
         """A handler of an earlier invocation still runs: take nothing, give all back at once, get a fresh process."""

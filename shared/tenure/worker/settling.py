@@ -133,7 +133,7 @@ class Settler:
         letter = quarantine_of(delivery.body, delivery.attributes, delivery.group, delivery.message_id, why)
         if self._send_letter(inbox, letter, delivery.message_id):
             self._parts.telemetry.emit(
-                "message.quarantined", message_id=delivery.message_id, queue=inbox.tier.name, why=why
+                "message.quarantined", message_id=delivery.message_id, queue=inbox.tier.queue, why=why
             )
             inbox.ack.delete(delivery)
         else:
@@ -144,7 +144,7 @@ class Settler:
         group, deduplication_id = (letter.group, letter.deduplication_id) if fifo else ("", "")
         answer = inbox.dead.send_many([Send(letter.body, group, deduplication_id, 0, letter.attributes)])[0]
         if isinstance(answer, Sent):
-            self._parts.telemetry.emit("letter.sent", task_id=task_id, queue=inbox.tier.name)
+            self._parts.telemetry.emit("letter.sent", task_id=task_id, queue=inbox.tier.queue)
             return True
         self._parts.telemetry.emit("ack.failed", task_id=task_id, what="letter", code=answer.code)
         return False
