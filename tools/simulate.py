@@ -1,8 +1,8 @@
 """Run the simulation over many seeds: real workers, producers and reconcile in a world that kills, stalls and lies.
 
-    python tools/simulate.py --seeds 10000            the long run
-    python tools/simulate.py --seed 4711              one seed again, with its story if a rule broke
-    python tools/simulate.py --setting keys --seeds 500 --first 20000
+    python -m tools.simulate --seeds 10000            the long run
+    python -m tools.simulate --seed 4711              one seed again, with its story if a rule broke
+    python -m tools.simulate --setting keys --seeds 500 --first 20000
 
 Every seed is the same run again, step by step. Exit code 1 if any rule was broken.
 """
@@ -15,12 +15,9 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from tests.simulation.settings import SETTINGS  # noqa: E402 - the tree must be on the path first
-from tests.simulation.verdict import Verdict, judge  # noqa: E402 - the tree must be on the path first
+from tests.simulation.settings import SETTINGS
+from tests.simulation.verdict import Verdict, judge
 
 EVERY_SECONDS = 2.0
 

@@ -85,7 +85,7 @@ class Play:
 
         process.start(body)
         if self.random.random() < self.setting.kill / 2:
-            process.kill_at_step = self.random.randint(1, 12)
+            process.at_step(self.random.randint(1, 12), process.kill)
 
     def _submit(self, process: str, planned: Planned) -> None:
         client, evidence = self.cast.client(process, self.app), self.evidence
@@ -133,7 +133,7 @@ class Play:
                 count += 1
                 process = self.world.process(f"reconcile-{count}", self._skew_ms())
                 if not self.calm and self.random.random() < self.setting.kill:
-                    process.kill_at_step = self.random.randint(1, 60)
+                    process.at_step(self.random.randint(1, 60), process.kill)
                 process.start(lambda name=process.name: self._reconcile(name))  # type: ignore[misc] # a bound default
 
         self.world.process("schedule").start(ticking)

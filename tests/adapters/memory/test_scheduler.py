@@ -147,12 +147,12 @@ def test_the_clock_of_a_process_may_be_off():
 
 
 def test_a_process_dies_at_the_step_it_is_told():
-    """`kill_at_step` stops between any two calls: the basis of crash-point enumeration."""
+    """`at_step` stops between any two calls: the basis of crash-point enumeration."""
     sent = []
     for step in range(1, 7):  # a step may also come after a call
         world = World()
         queue = world.queue("q")
-        world.process("p").kill_at_step = step
+        world.process("p").at_step(step, world.process("p").kill)
         world.spawn("p", lambda queue=queue: [queue.send_many([Send("x")]) for _ in range(3)])
         world.run()
         sent.append(len(queue.all()))

@@ -45,13 +45,23 @@ class Process:
         self.dead = False
         self.stalled_until_ms = 0
         self.steps = 0
-        self.kill_at_step = 0
-        """It dies at its step of this number (1 is its first), just before a call takes effect; 0 is never."""
         self._scheduler = scheduler
+        self._acts: dict[int, Callable[[], None]] = {}
 
     def start(self, target: Callable[[], None], name: str = "main") -> SimulatedThread:
         """Add a simulated thread; it first runs within `World.run`."""
         return self._scheduler.start_simulated(self, name, target)
+
+    def at_step(self, number: int, act: Callable[[], None]) -> None:
+        """Call `act` (kill, say) at its step of this number, 1 for its first: just before that call takes effect."""
+        self._acts[number] = act
+
+    def count_step(self) -> None:
+        """One of its threads is at a call."""
+        self.steps += 1
+        act = self._acts.pop(self.steps, None)
+        if act is not None:
+            act()
 
     def kill(self) -> None:
         """Every thread of it ends at the call it is in; nothing it does after this has any effect."""
@@ -177,9 +187,7 @@ class Scheduler:
         if thread is None:
             return
         process = thread.process
-        process.steps += 1
-        if process.steps == process.kill_at_step:
-            process.kill()
+        process.count_step()
         self.trace = zlib.crc32(f"{process.name}/{thread.name} {what} {self.now_ms}".encode(), self.trace)
         self._wait_simulated(thread, None, self.now_ms + self._latency_ms())
 
