@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, cast
 
 from tenure.core.task import Stored
 from tenure.core.topology import Tier
@@ -48,7 +49,11 @@ class _Store:
         return self._points.call(lambda: self._inner.get_many(keys))
 
     def write_many(self, writes: Sequence[Write]) -> list[WriteOutcome]:
-        return [self._points.call(lambda w=write: self._inner.write_many([w])[0]) for write in writes]  # type: ignore[misc]
+        return [self._points.call(partial(self._write, write)) for write in writes]
+
+    def _write(self, write: Write) -> WriteOutcome:
+        (outcome,) = self._inner.write_many([write])
+        return cast(WriteOutcome, outcome)
 
     def due(self, *args: Any) -> Any:
         return self._points.call(lambda: self._inner.due(*args))
