@@ -150,7 +150,7 @@ def test_the_last_owner_did_the_whole_work(outcome: Outcome) -> None:
 
 
 def test_nothing_ran_again_without_a_death(outcome: Outcome) -> None:
-    """Every execution beyond a task's first is owed to a takeover; and the kills did hit work, else nothing is shown."""
+    """Every execution beyond a task's first is owed to a takeover; and kills did hit work, else this shows nothing."""
     extra = sum(outcome.executions.values()) - TASKS
     assert extra <= outcome.takeovers
     assert outcome.takeovers >= KILLS // 2

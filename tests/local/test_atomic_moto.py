@@ -1,75 +1,58 @@
-"""moto, made atomic."""
+"""What moto gets wrong and the embedded stack leans on, put right."""
 
-from __future__ import annotations
+from itertools import count
 
-import sys
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
-
-import boto3
 import pytest
-from botocore.exceptions import ClientError
-from moto import mock_aws
 
-from tenure.local import atomic_moto
+from tenure.adapters.clients import Clients
 
-
-@pytest.fixture(autouse=True)
-def moto() -> Iterator[None]:
-    """Made atomic, and with threads that change over as often as they can, so that a race shows."""
-    atomic_moto.install()
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    with mock_aws():
-        yield
-    sys.setswitchinterval(before)
+numbers = count(1)
 
 
-def test_one_of_many_puts_of_an_object_wins():
-    """S3 has its own way into moto, and it is locked too."""
-    s3 = boto3.client("s3", "us-east-1")
-    s3.create_bucket(Bucket="bucket")
-    gate = Barrier(8)
-
-    def put(turn: int, writer: int) -> bool:
-        gate.wait(timeout=30)
-        try:
-            s3.put_object(Bucket="bucket", Key=f"k{turn}", Body=str(writer).encode(), IfNoneMatch="*")
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "PreconditionFailed":
-                raise
-            return False
-        return True
-
-    with ThreadPoolExecutor(8) as pool:
-        for turn in range(40):
-            assert sum(pool.map(lambda writer, turn=turn: put(turn, writer), range(8))) == 1
+@pytest.fixture
+def url(clients: Clients) -> str:
+    """A FIFO queue of its own."""
+    attributes = {"FifoQueue": "true", "VisibilityTimeout": "100"}
+    found: str = clients.sqs.create_queue(QueueName=f"atomic-{next(numbers)}.fifo", Attributes=attributes)["QueueUrl"]  # type: ignore[arg-type] # the stubs want literals
+    return found
 
 
-def test_a_long_poll_lets_the_sender_in():
-    """A receive that waits does not hold the lock: the message it waits for can be sent, and ends the wait."""
-    sqs = boto3.client("sqs", "us-east-1")
-    url = sqs.create_queue(QueueName="work")["QueueUrl"]
-    with ThreadPoolExecutor(6) as pool:
-        polls = [pool.submit(sqs.receive_message, QueueUrl=url, WaitTimeSeconds=20) for _ in range(5)]
-        for n in range(5):
-            sqs.send_message(QueueUrl=url, MessageBody=f"m{n}")
-        bodies = sorted(message["Body"] for poll in polls for message in poll.result(timeout=15)["Messages"])
-    assert bodies == [f"m{n}" for n in range(5)]
+def send(clients: Clients, url: str, *bodies: str) -> None:
+    for body in bodies:
+        clients.sqs.send_message(QueueUrl=url, MessageBody=body, MessageGroupId="g", MessageDeduplicationId=body)
 
 
-def test_a_long_poll_on_an_empty_queue_ends():
-    """After its time, with nothing."""
-    sqs = boto3.client("sqs", "us-east-1")
-    url = sqs.create_queue(QueueName="work")["QueueUrl"]
-    assert "Messages" not in sqs.receive_message(QueueUrl=url, WaitTimeSeconds=1)
+def receive(clients: Clients, url: str) -> dict[str, str]:
+    """Body -> receipt, in the order received."""
+    found = clients.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=1).get("Messages", [])
+    return {message["Body"]: message["ReceiptHandle"] for message in found}
 
 
-def test_installing_twice_changes_nothing():
-    """Each part that needs it may ask for it."""
-    from moto.core.responses import BaseResponse
+def test_a_group_that_was_handed_back_comes_in_its_order(clients: Clients, url: str) -> None:
+    """A worker returns the rest of a group with visibility 0; its head must come first again, not its tail."""
+    send(clients, url, "a", "b", "c")
+    first = receive(clients, url)
+    assert list(first) == ["a", "b", "c"]
+    for receipt in first.values():
+        clients.sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=receipt, VisibilityTimeout=0)
+    assert list(receive(clients, url)) == ["a", "b", "c"]
 
-    before = BaseResponse.call_action
-    atomic_moto.install()
-    assert BaseResponse.call_action is before
+
+def test_a_group_is_closed_while_its_head_is_in_flight(clients: Clients, url: str) -> None:
+    """The tail handed back alone waits for the head."""
+    send(clients, url, "a", "b")
+    first = receive(clients, url)
+    clients.sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=first["b"], VisibilityTimeout=0)
+    assert receive(clients, url) == {}
+    clients.sqs.delete_message(QueueUrl=url, ReceiptHandle=first["a"])
+    assert list(receive(clients, url)) == ["b"]
+
+
+def test_a_group_whose_holder_died_comes_in_its_order(clients: Clients, url: str) -> None:
+    """When the visibility of a whole group has lapsed, its head comes first; moto by itself brings the tail."""
+    send(clients, url, "a", "b", "c")
+    for receipt in receive(clients, url).values():
+        clients.sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=receipt, VisibilityTimeout=1)
+    while not (found := receive(clients, url)):
+        assert clients.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])  # until it has lapsed
+    assert list(found) == ["a", "b", "c"]

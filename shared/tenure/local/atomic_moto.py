@@ -58,12 +58,20 @@ def _patient(look: Callable[..., Any]) -> Callable[..., Any]:
         end_ms = clock.now_ms() + 1000 * (wait_seconds or 0)
         while True:
             with _LOCK:
+                _reopen_groups(backend.get_queue(queue_name))
                 messages = look(backend, queue_name, count, 0, *rest, **named)
             if messages or clock.now_ms() >= end_ms or HURRY.is_set():
                 return messages
             _rest(clock)
 
     return receive_message
+
+
+def _reopen_groups(queue: Any) -> None:
+    """Let go of every message whose visibility has lapsed. moto does it one by one as it looks, so that a group's tail
+    still closes the group when its head is looked at, and comes first."""
+    for message in [each for each in queue.pending_messages if each.visible]:
+        queue.pending_messages.discard(message)
 
 
 def _rest(clock: SystemClock) -> None:
