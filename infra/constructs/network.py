@@ -57,6 +57,8 @@ class WorkerNetwork(Construct):
             "Vpc",
             max_azs=2,
             nat_gateways=0,
+            # It would take a custom resource with rights on every security group; nothing here uses the default one.
+            restrict_default_security_group=False,
             subnet_configuration=[
                 ec2.SubnetConfiguration(
                     name="workers", subnet_type=kind, map_public_ip_on_launch=False if public else None

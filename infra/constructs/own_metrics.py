@@ -37,5 +37,4 @@ class OwnMetrics:
             dimensions_map=dimensions,
             statistic=statistic,
             period=cdk.Duration.minutes(minutes),
-            label=f"{name} {queue}" if queue else name,
         )
