@@ -193,13 +193,20 @@ class Auditor:
             row = mail.row
             if mail.envelope is None or row is None or row.birth != mail.envelope.birth:
                 continue
-            if row.state not in FINAL and not row.message_gone:
+            if row.state not in FINAL and not self._wait_taken_over(row.id, mail.envelope.sends):
                 self._fault(f"{mail.what} too early", row.id, f"its row is {row.state}")
             if row.state is State.DEAD_LETTERED and not row.replays and not self._has_letter(row.id, mail.at_ms):
                 self._fault(f"{mail.what} before its letter was sent", row.id)
         for row in self._evidence.rows.values():
             if any(m.envelope is not None and m.envelope.id == row.id for m in self._left()):
                 self._fault("message left", row.id, f"its row is {row.state}")
+
+    def _wait_taken_over(self, task_id: str, sends: int) -> bool:
+        """Whether a row has said that it no longer needs this message, which may then be deleted at any later time."""
+        return any(
+            change.after.id == task_id and change.after.message_gone and change.after.sends >= sends
+            for change in self._evidence.changes
+        )
 
     def _has_letter(self, task_id: str, at_ms: int) -> bool:
         return any(
@@ -208,7 +215,7 @@ class Auditor:
         )
 
     def _left(self) -> list:  # type: ignore[type-arg] # a list of mail
-        gone = {m.message_id for m in self._evidence.mail if m.what in ("deleted", "expired", "moved")}
+        gone = {m.message_id for m in self._evidence.mail if m.what in ("deleted", "expired", "moved", "purged")}
         return [
             m for m in self._evidence.mail if m.what == "sent" and m.message_id not in gone and "-dead" not in m.queue
         ]

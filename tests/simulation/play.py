@@ -10,7 +10,6 @@ from tenure.adapters.memory import Faults, World
 from tenure.adapters.memory.lambda_poller import LambdaPoller
 from tenure.adapters.memory.scheduler import Process
 from tenure.core.errors import KeyConflict, ServiceError, SubmitRefused, TaskNotFound
-from tenure.core.submission import Options
 from tenure.core.task import State
 from tenure.core.topology import Pool, Queue, Topology
 from tenure.maintenance.reconcile import Reconcile
@@ -89,12 +88,9 @@ class Play:
 
     def _submit(self, process: str, planned: Planned) -> None:
         client, evidence = self.cast.client(process, self.app), self.evidence
-        options = Options(
-            idempotency_key=planned.idempotency_key, delay=planned.delay_seconds, deadline=planned.deadline_seconds
-        )
         while True:
             try:
-                handle = client.submit(planned.task, planned.payload(), options=options)
+                handle = client.submit(planned.task, planned.payload(), options=planned.options())
             except ServiceError as error:
                 evidence.tell("submit failed", planned.name, "", str(error))
                 if planned.idempotency_key is None:

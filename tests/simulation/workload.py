@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
 
+from tenure.core.submission import Options
+
 TIMEOUT_SECONDS = 120
 LEASE_SECONDS = 30
 
@@ -56,6 +58,10 @@ class Planned:
         """Its arguments by name."""
         key = {"key": self.key} if self.ordered else {}
         return {"name": self.name, "filler": "f" * self.size_bytes, **key}
+
+    def options(self) -> Options:
+        """The options of its submits."""
+        return Options(idempotency_key=self.idempotency_key, delay=self.delay_seconds, deadline=self.deadline_seconds)
 
     @property
     def deadly(self) -> bool:

@@ -64,7 +64,7 @@ class MemoryQueue:
         self._serial = 0
         self._deduplication = Deduplication(deduplication_scope)
         self.watchers: list[Callable[[str, Message], None]] = []
-        """Called with ("sent" | "received" | "deleted" | "moved" | "expired", message): how a checker sees them."""
+        """How a checker sees messages: called with (what, message); sent, received, deleted, moved, expired, purged."""
 
     @property
     def name(self) -> str:
@@ -325,6 +325,13 @@ class MemoryQueue:
         with self._scheduler.guard():
             self._drop_expired()
             return list(self._messages.values())
+
+    def purge(self) -> None:
+        """Lose every message, as PurgeQueue does."""
+        with self._scheduler.guard():
+            for message in list(self._messages.values()):
+                del self._messages[message.serial]
+                self._tell("purged", message)
 
     def _about(self, count: int) -> int:
         if not self._chance(self.faults.depth_error):
