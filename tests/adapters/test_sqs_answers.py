@@ -168,10 +168,6 @@ def test_any_payload_of_tenures_own_is_carried(text: str):
 
 
 # ---- sizes ---------------------------------------------------------------------------------------------------------
-def test_message_bytes_counts_utf8_of_body_names_types_and_values():
-    """S03: what the service counts, not characters, and not the body alone."""
-    send = Send("é😀", attributes={"ab": "ü", "n": "12"}, attribute_types={"n": "Number"})
-    assert answers.message_bytes(send) == (2 + 4) + (2 + 6 + 2) + (1 + 6 + 2)
 
 
 def test_the_refusal_of_a_size_tells_both_numbers():

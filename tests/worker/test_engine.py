@@ -13,6 +13,7 @@ from tenure.application import App
 from tenure.core.outcome import GiveUp, LeaseLost, RetryAfter, Snooze
 from tenure.core.retry import Retry
 from tenure.core.task import State
+from tenure.ports import Send
 from tenure.worker.context import context
 from tests.support.lab import Lab
 
@@ -395,6 +396,13 @@ class TestAside:
         it.work()
         assert it.effects == []
         assert all("no row" in letter.attributes["tenure-reason"] for letter in it.letters())
+
+    def test_a_quarantined_message_keeps_its_attributes_and_their_types(self) -> None:
+        it = lab()
+        it.queue.send_many([Send("hello", attributes={"n": "12"}, attribute_types={"n": "Number"})])
+        it.work()
+        [letter] = it.letters()
+        assert (letter.body, letter.attributes["n"], letter.attribute_types["n"]) == ("hello", "12", "Number")
 
     def test_an_unknown_task_is_handed_back_through_a_deployment_and_then_buried(self) -> None:
         it = lab()

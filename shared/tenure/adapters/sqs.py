@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tenure.adapters import sqs_answers as answers
-from tenure.adapters.sqs_answers import message_bytes
 from tenure.core import limits
 from tenure.core.errors import ServiceError
+from tenure.core.sizes import message_bytes
 from tenure.ports import Clock, Delivery, Depth, Done, NotDone, NotSent, Send, Sent
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ class SqsQueue:
         size_bytes = 0
         groups: set[str] = set()
         for index in self._by_turns(sends, indices):
-            more_bytes, group = message_bytes(sends[index]), sends[index].group
+            send = sends[index]
+            more_bytes, group = message_bytes(send.body, send.attributes, send.attribute_types), send.group
             full = len(batch) == limits.SQS_BATCH_ENTRIES_MAX or size_bytes + more_bytes > limits.SQS_BATCH_BYTES_MAX
             if batch and (full or (self._ordered and group in groups)):
                 yield batch

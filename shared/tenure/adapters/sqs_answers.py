@@ -14,6 +14,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, ParamValidationError
 
 from tenure.core import limits
+from tenure.core.sizes import message_bytes
 from tenure.ports import NotDone, NotSent, Send
 
 _CHARACTER_REFUSED = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -40,25 +41,12 @@ _GONE_TEXTS = ("has expired", "does not exist", "not available")
 or is not available for visibility timeout change"."""
 
 
-def message_bytes(send: Send) -> int:
-    """What SQS counts of a message: the body, and each attribute's name, type and value, in UTF-8 bytes.
-
-    A binary attribute is counted as the base64 it is kept in, a third more than SQS counts.
-    """
-    attributes = sum(
-        len(part.encode("utf-8", "surrogatepass"))
-        for name, value in send.attributes.items()
-        for part in (name, send.attribute_types.get(name, "String"), value)
-    )
-    return len(send.body.encode("utf-8", "surrogatepass")) + attributes
-
-
 def refusal(send: Send, ordered: bool) -> NotSent | None:
     """Why SQS would refuse this message, seen before it is sent; None if nothing is known against it.
 
     Seen here so that one such entry cannot take its neighbours' call with it, and the text tells what to mend.
     """
-    size_bytes = message_bytes(send)
+    size_bytes = message_bytes(send.body, send.attributes, send.attribute_types)
     if size_bytes > limits.SQS_MESSAGE_BYTES_MAX:
         most = f"{limits.SQS_MESSAGE_BYTES_MAX:,}"
         return _no("InvalidParameterValue", f"body and attributes are {size_bytes:,} bytes; SQS takes {most}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tenure.application import App
@@ -131,7 +132,7 @@ class Settler:
         If the DLQ does not take it, it stays where it is and comes back.
         """
         letter = quarantine_of(delivery.body, delivery.attributes, delivery.group, delivery.message_id, why)
-        if self._send_letter(inbox, letter, delivery.message_id):
+        if self._send_letter(inbox, letter, delivery.message_id, delivery.attribute_types):
             self._parts.telemetry.emit(
                 "message.quarantined", message_id=delivery.message_id, queue=inbox.tier.queue, why=why
             )
@@ -139,10 +140,14 @@ class Settler:
         else:
             inbox.ack.keep(delivery, UNSURE_SECONDS)
 
-    def _send_letter(self, inbox: Inbox, letter: Letter, task_id: str) -> bool:
+    def _send_letter(
+        self, inbox: Inbox, letter: Letter, task_id: str, foreign_types: Mapping[str, str] | None = None
+    ) -> bool:
         fifo = inbox.dead.ordered
         group, deduplication_id = (letter.group, letter.deduplication_id) if fifo else ("", "")
-        answer = inbox.dead.send_many([Send(letter.body, group, deduplication_id, 0, letter.attributes)])[0]
+        types = {name: kind for name, kind in (foreign_types or {}).items() if name in letter.attributes}
+        send = Send(letter.body, group, deduplication_id, 0, letter.attributes, attribute_types=types)
+        answer = inbox.dead.send_many([send])[0]
         if isinstance(answer, Sent):
             self._parts.telemetry.emit("letter.sent", task_id=task_id, queue=inbox.tier.queue)
             return True
