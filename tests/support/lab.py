@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from tenure.core.task import Row, State, Stored
 from tenure.core.topology import Pool, Queue, Topology, group_id
 from tenure.ports import Delivery, Item, Send, Sent
 from tenure.rows import Rows, row_key
+from tenure.worker.context import context
 from tenure.worker.engine import Engine
 from tenure.worker.held import Inbox, Unit
 from tenure.worker.settling import EngineParts
@@ -170,3 +172,24 @@ class Lab:
     def events(self, name: str) -> list[dict[str, Any]]:
         """What was told under this name."""
         return self.world.telemetry.named(name)
+
+
+def lab(handler: Callable[..., Any] | None = None, queue: str = "work", **task: Any) -> Lab:
+    """A lab with one task, "work", that does as told and appends to `effects`."""
+    app = App("lab")
+    made = Lab(app, queue)
+
+    def work(key: str = "") -> Any:
+        made.effects.append((key, context().fence))
+        return handler() if handler else "done"
+
+    options = {"ordered_by": "key"} if queue == "ledger" else {}
+    app.task(queue=queue, name="work", **options, **task)(work)
+    return made
+
+
+def raising(error: BaseException) -> Callable[[], Any]:
+    def handler() -> Any:
+        raise error
+
+    return handler
