@@ -29,7 +29,7 @@ def test_every_command_loads_and_has_a_line_in_the_help() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_but_init_takes_the_common_options(name: str) -> None:
     """--env, --app and -o, everywhere the same."""
-    command = cli.get_command(click.Context(cli), name)  # type: ignore[attr-defined]
+    command = cli.get_command(click.Context(cli), name)  # type: ignore[attr-defined] # click types it as a Command
     options = {option for parameter in command.params for option in parameter.opts}
     assert name == "init" or {"--env", "--app", "-o", "--output"} <= options
 

@@ -27,7 +27,7 @@ def row(**changes: object) -> Row:
         "error": ErrorRecord("shop.render.PDFError", "bad page", "", "0a1b2c3d4e"),
         "reason": "attempts used up",
     }
-    return Row(**{**values, **changes})  # type: ignore[arg-type]
+    return Row(**{**values, **changes})  # type: ignore[arg-type] # values by name
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ class TestSuccess:
         it.submit()
         reads: list[int] = []
         original = it.world.store.get_many
-        it.world.store.get_many = lambda keys: reads.append(len(keys)) or original(keys)  # type: ignore[method-assign]
+        it.world.store.get_many = lambda keys: reads.append(len(keys)) or original(keys)  # type: ignore[method-assign] # seen
         it.work()
         assert reads == []
         assert it.effects == [("", 1)]

@@ -91,8 +91,8 @@ class TestHeartbeat:
         engine = it.engine(max_running=2)
         it.admit(engine)
         write, hide = it.world.store.write_many, it.queue.set_visibility_many
-        it.world.store.write_many = lambda w: calls.append("row") or write(w)  # type: ignore[method-assign]
-        it.queue.set_visibility_many = lambda c: calls.append("hide") or hide(c)  # type: ignore[method-assign]
+        it.world.store.write_many = lambda w: calls.append("row") or write(w)  # type: ignore[method-assign] # seen
+        it.queue.set_visibility_many = lambda c: calls.append("hide") or hide(c)  # type: ignore[method-assign] # seen
         it.world.advance(9)
         engine.holder.tick()
         assert calls == [], "a task that ends within a third of its lease never pays"
