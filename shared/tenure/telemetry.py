@@ -126,6 +126,11 @@ class EventName(StrEnum):
         Metric("EngineFailed", dimensions=()),
     )
     WORKER_STARTED = "worker.started", INFO, "A worker began to take tasks."
+    WORKER_DRAINING = (
+        "worker.draining",
+        INFO,
+        "A worker takes no more tasks and will end when those it runs have ended.",
+    )
     WORKER_STOPPED = "worker.stopped", INFO, "A worker has stopped."
     WORKER_UNFIT = "worker.unfit", ERROR, "A worker will be replaced: it can no longer do its duty."
     WORKER_CRASHED = (

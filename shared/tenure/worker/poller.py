@@ -97,6 +97,7 @@ class Poller:
         parts.telemetry.emit("worker.started", worker=parts.worker_id, queues=[r.name for r in self._receivers])
         fault = self._watch()
         self._stop_starting()
+        parts.telemetry.emit("worker.draining", worker=parts.worker_id, running=parts.engine.running)
         if fault:
             self._let_the_healthy_end()
         self._wind_down()
