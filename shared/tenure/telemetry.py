@@ -129,7 +129,7 @@ class EventName(StrEnum):
     WORKER_DRAINING = (
         "worker.draining",
         INFO,
-        "A worker takes no more tasks and will end when those it runs have ended.",
+        "A worker takes no more tasks and ends when what it runs has ended.",
     )
     WORKER_STOPPED = "worker.stopped", INFO, "A worker has stopped."
     WORKER_UNFIT = "worker.unfit", ERROR, "A worker will be replaced: it can no longer do its duty."
