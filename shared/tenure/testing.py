@@ -1,8 +1,191 @@
-"""For tests of code that uses tenure: a world in memory behind the same ports as AWS's, under virtual time.
+"""For tests of code that uses tenure: your own tasks, run by tenure's own worker, in a world in memory.
 
-Nothing here waits for real time or reaches the network.
+    world = testing.connect(app)        # submits go to the world instead of AWS
+    handle = resize.submit("a.jpg")
+    testing.run_all(app, world)         # retries, delays and dead letters included
+    assert handle.result() == "a-small.jpg"
+
+Time is virtual: a retry in ten minutes and a delay of three weeks take no time, and nothing reaches the network.
+`Faults` makes the world lie as AWS now and then does; the same seed is the same run. See docs/testing.md.
 """
 
-from tenure.adapters.memory import Faults, World
+from __future__ import annotations
 
-__all__ = ["Faults", "World"]
+from collections import Counter
+
+from tenure.adapters.memory import Faults, World
+from tenure.application import App
+from tenure.client import Client
+from tenure.core.durations import Duration, seconds_of
+from tenure.core.envelope import decode
+from tenure.core.errors import DecodeError, NotFinished, ServiceError
+from tenure.core.task import Row
+from tenure.core.topology import Pool, Queue, Tier, Topology
+from tenure.maintenance.parts import Parts
+from tenure.maintenance.reconcile import Reconcile
+from tenure.rows import Rows, to_row
+from tenure.worker.acks import DirectAck
+from tenure.worker.engine import Engine
+from tenure.worker.held import Inbox
+from tenure.worker.settling import EngineParts
+
+__all__ = ["Faults", "World", "connect", "letters", "run_all", "topology_of"]
+
+LONGEST_RUNTIME_SECONDS = 86_400
+
+
+def topology_of(app: App) -> Topology:
+    """Queues for an app's tasks as they are declared so far: ordered where a task is, with every priority elsewhere."""
+    ordered: dict[str, bool] = {}
+    for definition in app.tasks.values():
+        ordered[definition.queue] = ordered.get(definition.queue, False) or definition.ordered_by is not None
+    queues = tuple(
+        Queue(name=name, pool="test", ordered=True)
+        if is_ordered
+        else Queue(name=name, pool="test", tiers=("high", "normal", "low"))
+        for name, is_ordered in ordered.items()
+    )
+    pool = Pool(name="test", kind="fargate", longest_runtime_seconds=LONGEST_RUNTIME_SECONDS)
+    return Topology(app=app.name, environment="test", queues=queues, pools=(pool,))
+
+
+def connect(app: App, world: World | None = None, topology: Topology | None = None) -> World:
+    """Connect an app to a world in memory, a new one if none is given, so that its submits go there.
+
+    Declare all tasks before. `topology` takes the place of one made from the tasks (`topology_of`).
+
+    Raises InvalidTask if a task cannot run on these queues.
+    """
+    made = world or World()
+    made.topology = topology or made.topology or topology_of(app)
+    app.check(made.topology)
+    client = Client(
+        app_name=app.name,
+        topology=made.topology,
+        rows=Rows(made.store),
+        payloads=made.payloads,
+        queues=made.queues,
+        clock=made.clock,
+        entropy=made.entropy,
+        telemetry=made.telemetry,
+        tasks={name: definition.facts() for name, definition in app.tasks.items()},
+    )
+    app.connect(client=client)
+    return made
+
+
+def run_all(app: App, world: World, *, patience: Duration = "30d") -> Counter[str]:
+    """Work until every task in the world has ended, one after another in the calling thread; how many ended how.
+
+    Virtual time moves on to whatever is next: a retry, a delay, a look of reconcile. While a handler runs it stands
+    still, unless the handler itself lets it pass (`world.advance`), so timeouts do not strike.
+
+    Raises NotFinished, naming the tasks that are left, when `patience` (of virtual time) is over.
+    """
+    worker = _Worker(app, world)
+    until_ms = world.clock.now_ms() + round(seconds_of(patience, "patience") * 1000)
+    try:
+        while open_rows := [row for row in _rows(world) if not row.final or _lacks_letter(row)]:
+            if worker.work():
+                continue
+            next_ms = world.next_moment_ms()
+            if next_ms is None or next_ms > until_ms:
+                left = ", ".join(f"{row.id} ({row.task}: {row.state})" for row in open_rows[:5])
+                raise NotFinished(f"after {patience} of virtual time {len(open_rows)} tasks are left: {left}.")
+            world.advance((next_ms - world.clock.now_ms()) / 1000)
+            worker.reconcile()
+        while worker.work():
+            pass  # messages whose tasks have ended are dropped
+    finally:
+        worker.close()
+    return Counter(row.state.value for row in _rows(world))
+
+
+def letters(world: World, queue: str) -> list[str]:
+    """The ids of the tasks whose letters lie in a queue's DLQs, oldest first; "" for a message that is not tenure's."""
+    topology = _topology(world)
+    tiers = [tier for tier in topology.tiers() if tier.queue == queue]
+    bodies = [message.body for tier in tiers for message in world.dead(tier).all()]
+    return [_task_id(body) for body in bodies]
+
+
+class _Worker:
+    """A worker and a reconcile that take turns in the calling thread."""
+
+    def __init__(self, app: App, world: World) -> None:
+        self._topology = _topology(world)
+        self._inboxes = [self._inbox(world, tier) for tier in self._topology.tiers()]
+        parts = EngineParts(
+            app=app,
+            rows=Rows(world.store),
+            payloads=world.payloads,
+            clock=world.clock,
+            entropy=world.entropy,
+            threads=world.threads,
+            telemetry=world.telemetry,
+            worker_id="test",
+            pool="test",
+        )
+        self._engine = Engine(parts)
+        duty = Parts(
+            store=world.store,
+            main=world.queues,
+            dead=world.dead,
+            payloads=world.payloads,
+            clock=world.clock,
+            entropy=world.entropy,
+            telemetry=world.telemetry,
+            topology=self._topology,
+        )
+        self._reconcile = Reconcile(duty)
+
+    @staticmethod
+    def _inbox(world: World, tier: Tier) -> Inbox:
+        main = world.queues(tier)
+        return Inbox(tier, main, world.dead(tier), DirectAck(main, world.telemetry))
+
+    def work(self) -> bool:
+        """Receive, run and settle what is visible now; whether there was anything."""
+        any_message = False
+        for inbox in self._inboxes:
+            try:
+                deliveries = inbox.queue.receive(10, 0)
+            except ServiceError:  # a fault that the test asked for: the next round asks again
+                any_message = True
+                continue
+            any_message = any_message or bool(deliveries)
+            for unit in self._engine.admit(inbox, deliveries):
+                self._engine.run(unit)
+        return any_message
+
+    def reconcile(self) -> None:
+        """One run of reconcile."""
+        try:
+            self._reconcile.run_once()
+        except ServiceError:  # as above
+            return
+
+    def close(self) -> None:
+        """End the worker."""
+        self._engine.close()
+
+
+def _topology(world: World) -> Topology:
+    if world.topology is None:
+        raise NotFinished("this world has no queues: connect an app to it first, testing.connect(app, world).")
+    return world.topology
+
+
+def _rows(world: World) -> list[Row]:
+    return [to_row(item) for item in world.store.all() if item.key.sk == "R" and item.key.pk.startswith("T#")]
+
+
+def _lacks_letter(row: Row) -> bool:
+    return row.disposition is not None and row.disposition.kind == "open" and not row.letter_confirmed
+
+
+def _task_id(body: str) -> str:
+    try:
+        return decode(body).id
+    except DecodeError:
+        return ""

@@ -151,16 +151,12 @@ class MemoryQueue:
             fails = self._chance(self.faults.receive_fails)
             found = [] if fails and self._chance(0.5) else self._take(limit, hidden)
             while not found and not fails and self._scheduler.now_ms < deadline:
-                self._scheduler.wait(self, min([deadline, *self._next_visible()]))
+                self._scheduler.wait(self, min([deadline, *self.hidden_until_ms()]))
                 found = self._take(limit, hidden)
         if fails:
             raise ServiceError("ServiceUnavailable: no answer came")
         self._scheduler.after(f"{self._name} received {len(found)}")
         return found
-
-    def _next_visible(self) -> list[int]:
-        now = self._scheduler.now_ms
-        return [m.visible_at_ms for m in self._messages.values() if m.visible_at_ms > now]
 
     def _take(self, limit: int, hidden_seconds: int) -> list[Delivery]:
         self._drop_expired()
@@ -325,6 +321,11 @@ class MemoryQueue:
         with self._scheduler.guard():
             self._drop_expired()
             return list(self._messages.values())
+
+    def hidden_until_ms(self) -> list[int]:
+        """When each message that is hidden now becomes visible."""
+        now = self._scheduler.now_ms
+        return [message.visible_at_ms for message in self._messages.values() if message.visible_at_ms > now]
 
     def purge(self) -> None:
         """Lose every message, as PurgeQueue does."""

@@ -119,6 +119,14 @@ class World:
             queue.faults = faults
         self.scheduler.slow_down(faults.slow_call, faults.slow_call_seconds)
 
+    def next_moment_ms(self) -> int | None:
+        """When something next becomes due by itself: a message that is hidden now, or a row that reconcile looks at.
+        None if nothing will."""
+        now = self.clock.now_ms()
+        moments = [at_ms for queue in self.all_queues for at_ms in queue.hidden_until_ms()]
+        moments += [item.due[2] for item in self.store.all() if item.due]
+        return min((max(at_ms, now + 1) for at_ms in moments), default=None)
+
     def advance(self, seconds: float) -> None:
         """Let so much virtual time pass; simulated threads, and started free ones that wait, go on meanwhile."""
         self.clock.sleep(seconds)
