@@ -141,10 +141,10 @@ def test_a_message_of_another_life_is_dropped() -> None:
 
 # ---- a task that no worker here knows --------------------------------------------------------------------------
 def test_an_unknown_task_is_handed_back_while_a_deployment_may_be_under_way_and_then_buried() -> None:
-    row = queued()
-    for receives in range(1, decide.UNKNOWN_RECEIVES):
-        assert admit(row, unknown="no task 'work'", receive_count=receives) == HandBack(60, "no task 'work'")
-    last = admit(row, unknown="no task 'work'", receive_count=decide.UNKNOWN_RECEIVES)
+    row, why = queued(), "no task 'work'"
+    for receives, after_seconds in ((1, 0), (9, 600), (10, 599), (50, 599)):
+        assert admit(row, after_seconds, unknown=why, receive_count=receives) == HandBack(60, why)
+    last = admit(row, 600, unknown=why, receive_count=decide.UNKNOWN_RECEIVES)
     assert isinstance(last, Bury)
     assert last.row is not None
     assert last.row.error is not None

@@ -42,7 +42,19 @@ class TestAside:
         assert (row.state, row.reason, row.failures) == (State.DEAD_LETTERED, "unrunnable", 0)
         assert row.error is not None
         assert "it knows: work" in row.error.message
-        assert len(it.events("task.handed_back")) == 9
+        assert len(it.events("task.handed_back")) == 10
+
+    def test_receives_that_retries_used_up_do_not_shorten_a_deployments_time(self) -> None:
+        """A task received often for other reasons is not buried by the first worker that does not know it."""
+        it = lab()
+        task_id = it.submit("nobody_knows")
+        for _ in range(12):
+            it.receive()
+            it.world.advance(61)
+        it.change(task_id, due_at_ms=it.world.clock.now_ms())
+        it.work()
+        assert it.row(task_id).state is State.QUEUED
+        assert it.events("task.handed_back")[-1]["seconds"] == 60
 
     def test_a_paused_queue_hands_back_and_counts_nothing(self) -> None:
         it = lab()

@@ -86,9 +86,9 @@ class Arrival:
 
 
 UNKNOWN_RECEIVES = 10
-"""How often a task that this worker does not know is handed back before it is buried: about ten minutes, in which a
-deployment that is under way brings workers that know it."""
 UNKNOWN_SECONDS = 60
+"""A task that this worker does not know is handed back for a minute at a time, at least ten times and for ten minutes
+since it could first run, before it is buried: a deployment under way brings workers that know it by then."""
 
 
 def is_first_delivery(arrival: Arrival) -> bool:
@@ -131,9 +131,16 @@ def _not_now(row: Row, arrival: Arrival, stamp: Stamp) -> Admission | None:
         return HandBack(lease.rest_seconds(row.due_at_ms, stamp.now_ms), "not due yet")
     if arrival.paused:
         return HandBack(60 + arrival.jitter * 60, "its queue is paused")
-    if arrival.unknown and arrival.receive_count < UNKNOWN_RECEIVES:
+    if arrival.unknown and not _unknown_for_good(row, arrival, stamp):
         return HandBack(UNKNOWN_SECONDS, arrival.unknown)
     return None
+
+
+def _unknown_for_good(row: Row, arrival: Arrival, stamp: Stamp) -> bool:
+    """Both are asked: receives alone may have been used up by retries and pauses, time alone by a backlog."""
+    since_ms = max(row.submitted_at_ms, row.due_at_ms, row.last_started_at_ms)
+    waited_seconds = (stamp.now_ms - since_ms) / 1000
+    return arrival.receive_count >= UNKNOWN_RECEIVES and waited_seconds >= UNKNOWN_RECEIVES * UNKNOWN_SECONDS
 
 
 def _never_again(row: Row, arrival: Arrival, new: Lease, stamp: Stamp) -> Admission | None:
