@@ -299,7 +299,7 @@ class App:
 
 
 def _refuse_app_name(name: object) -> None:
-    if not isinstance(name, str) or not re.match(NAME, name):
+    if not isinstance(name, str) or not re.fullmatch(NAME, name):
         raise InvalidTask(
             f"App({name!r}): a small letter, then up to 30 small letters, digits and -; it is part of queue names."
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tenure.core.errors import UnsupportedVersion
 from tenure.core.machine import own_write
 from tenure.core.record import from_data, to_data
 from tenure.core.task import Row, State
@@ -72,7 +73,7 @@ def to_item(row: Row) -> Item:
 
 
 def to_row(item: Item) -> Row:
-    """The row in an item."""
+    """The row in an item. Raises UnsupportedVersion if a newer tenure wrote it so that this one cannot read it."""
     return from_data(dict(item.data))
 
 
@@ -83,13 +84,13 @@ class Rows:
         self._store = store
 
     def get_many(self, task_ids: Sequence[str]) -> list[Row | None]:
-        """The rows as they are now, in the order asked. Raises ServiceError."""
+        """The rows as they are now, in the order asked. Raises ServiceError, and UnsupportedVersion (see to_row)."""
         if not task_ids:
             return []
         return [to_row(item) if item else None for item in self._store.get_many([row_key(t) for t in task_ids])]
 
     def get(self, task_id: str) -> Row | None:
-        """One row as it is now. Raises ServiceError."""
+        """One row as it is now. Raises as `get_many`."""
         return self.get_many([task_id])[0]
 
     def replace_many(self, changes: Sequence[tuple[Row | None, Row]]) -> list[RowOutcome]:
@@ -122,5 +123,8 @@ def _read(answer: Written | Refused | Unanswered, new: Row) -> RowOutcome:
         return Stands(new)
     if isinstance(answer, Unanswered):
         return Unknown(answer.error)
-    current = to_row(answer.item) if answer.item else None
+    try:
+        current = to_row(answer.item) if answer.item else None
+    except UnsupportedVersion as error:  # the write did not stand, and what does stand tells this version nothing
+        return Unknown(str(error))
     return Stands(new) if own_write(current, new) else Overtaken(current)

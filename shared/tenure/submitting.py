@@ -8,7 +8,7 @@ from typing import Literal
 
 from tenure.core import limits, machine
 from tenure.core.draft import Draft, delay_seconds
-from tenure.core.errors import KeyConflict, ServiceError, SubmitRefused, TenureError, TooLarge
+from tenure.core.errors import KeyConflict, ServiceError, SubmitRefused, TenureError, TooLarge, UnsupportedVersion
 from tenure.core.machine import Stamp
 from tenure.core.resubmission import Conflict, Found, resubmit
 from tenure.core.task import Row, State
@@ -111,7 +111,7 @@ class Batch:
         """Read what an unanswered write has left: a row that bears its write id stands."""
         try:
             row = self._ways.rows.get(made.row.id)
-        except ServiceError:
+        except (ServiceError, UnsupportedVersion):
             return unknown
         if row is None:
             return unknown  # not there yet: the write may still arrive

@@ -170,12 +170,14 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     ("text", {}, "is not callable"),
     (test_an_async_task_is_still_its_coroutine, {"name": "two words"}, "cannot be a task's name"),
     (test_an_async_task_is_still_its_coroutine, {"name": ""}, "cannot be a task's name"),
+    (test_an_async_task_is_still_its_coroutine, {"name": "work\n"}, "cannot be a task's name"),
     (test_an_async_task_is_still_its_coroutine, {"ordered_by": "tenant"}, "names no parameter.*Parameters: app"),
     (test_an_async_task_is_still_its_coroutine, {"version": 0}, "a whole number from 1"),
     (test_an_async_task_is_still_its_coroutine, {"retry": 5}, "retry=5 is no policy"),
     (test_an_async_task_is_still_its_coroutine, {"ordered_by": ["app"]}, "names no parameter"),
     (test_an_async_task_is_still_its_coroutine, {"version": True}, "a whole number from 1"),
     (test_an_async_task_is_still_its_coroutine, {"queue": "Media"}, "is no queue's name"),
+    (test_an_async_task_is_still_its_coroutine, {"queue": "media\n"}, "is no queue's name"),
     (test_an_async_task_is_still_its_coroutine, {"timeout": "0s"}, "timeout='0s': from 1s to 1d"),
     (test_an_async_task_is_still_its_coroutine, {"timeout": "25h"}, "from 1s to 1d"),
     (test_an_async_task_is_still_its_coroutine, {"lease": "9s"}, "lease='9s': from 10s to 12h"),
@@ -210,7 +212,7 @@ def test_a_name_stands_for_one_task(app: App) -> None:
         def generator_free() -> None: ...
 
 
-@pytest.mark.parametrize("name", ["", "Shop", "shop_app", "-shop", "s" * 32, 5, None])
+@pytest.mark.parametrize("name", ["", "Shop", "shop_app", "-shop", "s" * 32, "shop\n", 5, None])
 def test_an_app_has_a_name_that_queues_can_bear(name: Any) -> None:
     """It becomes part of names on AWS, so it is checked at once."""
     with pytest.raises(InvalidTask, match="small letter"):
@@ -264,6 +266,7 @@ def test_after_is_not_built(app: App) -> None:
         ({"deadline": "5m", "delay": "5m"}, "make the deadline longer than the delay"),
         ({"deadline": 0}, "make the deadline longer"),
         ({"traceparent": "00-abc"}, "not a W3C trace context"),
+        ({"traceparent": f"00-{'a' * 32}-{'b' * 16}-01\n"}, "not a W3C trace context"),
     ],
 )
 def test_options_that_cannot_be_meant_are_refused(options: dict[str, Any], told: str) -> None:

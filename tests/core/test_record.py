@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenure.core.errors import UnsupportedVersion
 from tenure.core.record import CODES, from_data, to_data
 from tenure.core.task import Disposition, ErrorRecord, Happening, Row, State, Stored
 from tests.core.building import ERROR, in_state, leased, queued
@@ -77,3 +78,28 @@ def test_an_error_and_a_disposition_are_whole_again() -> None:
     row = leased(error=ERROR, disposition=Disposition("discarded", "ada", 5, "why"))
     again = from_data(to_data(row))
     assert (again.error, again.disposition) == (ERROR, row.disposition)
+
+
+NEWER: list[dict[str, Any]] = [
+    {"st": "halted"},
+    {"pa": ["inline", "{}", 2, "zstd"]},
+    {"er": ["ValueError", "no", "", "f", "more"]},
+    {"ds": ["open", "", 0, "", "more"]},
+    {"hi": [[1, "claim", 1, "", "more"]]},
+    {"hi": 5},
+]
+
+
+@pytest.mark.parametrize("change", NEWER, ids=lambda each: next(iter(each)))
+def test_what_a_newer_worker_changed_is_named(change: dict[str, Any]) -> None:
+    """A state or a shape that this version has never heard of: nothing is guessed, and the error says who wrote it."""
+    with pytest.raises(UnsupportedVersion, match=r"task t1 was written by a newer tenure.*Upgrade tenure here"):
+        from_data({**to_data(queued()), **change})
+
+
+@pytest.mark.parametrize("code", [CODES[f.name] for f in fields(Row) if f.default is MISSING])
+def test_a_row_that_lacks_what_every_row_has_is_named_too(code: str) -> None:
+    data = to_data(queued())
+    del data[code]
+    with pytest.raises(UnsupportedVersion):
+        from_data(data)

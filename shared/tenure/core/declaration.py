@@ -16,7 +16,7 @@ from tenure.core.retry import Retry
 from tenure.core.submission import TaskFacts
 from tenure.core.topology import NAME, Topology
 
-_TASK_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_.:-]{0,99}$")
+_TASK_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,99}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +163,7 @@ def _name(function: Callable[..., Any], given: str | None) -> str:
     if name is None or name == "<lambda>":
         kind = "a lambda" if name else f"a {type(function).__name__} object"
         raise InvalidTask(f'{kind} ({place_of(function)}) has no name of its own: declare it with name="...".')
-    if not isinstance(name, str) or not _TASK_NAME.match(name):
+    if not isinstance(name, str) or not _TASK_NAME.fullmatch(name):
         raise InvalidTask(
             f"{name!r} cannot be a task's name: a letter or _, then letters, digits and _ . : - up to 100 characters."
         )
@@ -218,7 +218,7 @@ def _refuse_version(version: object, where: str) -> None:
 
 
 def _refuse_queue(queue: object, where: str) -> None:
-    if not isinstance(queue, str) or not re.match(NAME, queue):
+    if not isinstance(queue, str) or not re.fullmatch(NAME, queue):
         raise InvalidTask(
             f"{where}: queue={queue!r} is no queue's name: a small letter, then small letters, digits and -."
         )

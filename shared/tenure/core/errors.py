@@ -17,7 +17,7 @@
         ├── TaskFailed                 the task ended without a result: dead-lettered, cancelled or expired
         ├── DecodeError                bytes that are not what they should be
         │   ├── ForeignMessage           a message that tenure did not write
-        │   └── UnsupportedVersion       an envelope from a newer tenure
+        │   └── UnsupportedVersion       an envelope or a row from a newer tenure
         ├── IllegalTransition          a defect: the table has no such row
         └── ServiceError               a service failed; the call may be tried again
             └── PayloadMissing           a payload, result or checkpoint that the row names is not there
@@ -120,7 +120,7 @@ class ForeignMessage(DecodeError):
 
 
 class UnsupportedVersion(DecodeError):
-    """An envelope written by a newer tenure than this one."""
+    """An envelope or a row written by a newer tenure than this one."""
 
 
 class IllegalTransition(TenureError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from tenure.core.errors import UnsupportedVersion
 from tenure.core.task import Disposition, ErrorRecord, Happening, Row, State, Stored
 
 CODES: dict[str, str] = {
@@ -75,7 +76,21 @@ def to_data(row: Row) -> dict[str, Any]:
 
 
 def from_data(data: dict[str, Any]) -> Row:
-    """The row that `to_data` wrote. Unknown names are ignored, so that an older worker can read a newer row."""
+    """The row that `to_data` wrote. Unknown names are ignored, so that an older worker can read a newer row.
+
+    Raises UnsupportedVersion for a row that cannot be read so: a newer tenure gave it a state, or a part of it a shape,
+    that is not known here. Nothing may be decided about it.
+    """
+    try:
+        return _row(data)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UnsupportedVersion(
+            f"the row of task {data.get('id', '?')} was written by a newer tenure than this one, which cannot read it "
+            f"({type(error).__name__}: {error}). Upgrade tenure here."
+        ) from error
+
+
+def _row(data: dict[str, Any]) -> Row:
     values: dict[str, Any] = {name: data[code] for name, code in CODES.items() if code in data}
     values["state"] = State(values["state"])
     for name in ("payload", "result", "checkpoint"):

@@ -14,7 +14,7 @@ from tenure.core.errors import NotBuilt, UsageError
 
 Priority = Literal["high", "normal", "low"]
 
-_TRACEPARENT = re.compile(r"^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$")
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Options:
             _refuse_text("tenant", self.tenant, limits.TENANT_BYTES_MAX)
         if self.idempotency_key is not None:
             _refuse_text("idempotency_key", self.idempotency_key, limits.IDEMPOTENCY_KEY_BYTES_MAX)
-        if self.traceparent != "" and not _TRACEPARENT.match(str(self.traceparent)):
+        if self.traceparent != "" and not _TRACEPARENT.fullmatch(str(self.traceparent)):
             raise UsageError(f"traceparent={self.traceparent!r} is not a W3C trace context (version-trace-span-flags).")
         self._read_durations()
 

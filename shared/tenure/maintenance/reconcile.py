@@ -15,9 +15,10 @@ from typing import Any
 
 from tenure.core import decide, limits, machine
 from tenure.core.decide import End, LookAgain, Reconciled, Resend, SendLetter, Surroundings
-from tenure.core.errors import InvalidTopology, ServiceError
+from tenure.core.errors import InvalidTopology, ServiceError, UnsupportedVersion
 from tenure.core.task import Row
 from tenure.core.topology import Tier
+from tenure.maintenance.keys import HaltedKeys
 from tenure.maintenance.parts import Parts, letter_send, message_of
 from tenure.maintenance.restore import watch_table
 from tenure.maintenance.surroundings import Around
@@ -38,7 +39,7 @@ class ReconcileReport:
     looked: rows read. resent: messages sent. later: rows that something explains. held: rows held after a restore.
     ended: cancelled or past their deadline. letters: letters sent. left: the row had moved on. overtaken: it moved
     while we wrote. unknown: a write without an answer. unsent: written, but SQS did not take the message (the row is
-    looked at again). failed: reads that failed, and rows that could not be read.
+    looked at again). keys, opened, released: halted keys looked at and opened, and tasks of theirs sent. failed: reads that failed, and rows that could not be read.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -51,7 +52,22 @@ class ReconcileReport:
         return {name: self.counts[name] for name in COUNTED} | {"held_ids": list(self.held), "more": self.more}
 
 
-COUNTED = ("looked", "resent", "later", "held", "ended", "letters", "left", "overtaken", "unknown", "unsent", "failed")
+COUNTED = (
+    "looked",
+    "resent",
+    "later",
+    "held",
+    "ended",
+    "letters",
+    "left",
+    "overtaken",
+    "unknown",
+    "unsent",
+    "keys",
+    "opened",
+    "released",
+    "failed",
+)
 
 
 class Reconcile:
@@ -91,9 +107,17 @@ class _Run:
                     self._more = True
                     break
                 self._settle(tier, seen)
+        self._sweep_keys()
         report = ReconcileReport(self._counts, tuple(self._held), self._more)
         self._parts.telemetry.emit("reconcile.done", **report.as_dict())
         return report
+
+    def _sweep_keys(self) -> None:
+        if any(queue.on_bury == "halt" for queue in self._parts.topology.queues):
+            try:
+                self._counts.update(HaltedKeys(self._parts).run_once().counts)
+            except ServiceError as error:
+                self._failed("halted keys", error)
 
     # ---- which rows ------------------------------------------------------------------------------------------------
     def _pick(self, rows_max: int) -> list[Key]:
@@ -135,7 +159,7 @@ class _Run:
                     continue
                 try:
                     row = to_row(item)
-                except (KeyError, TypeError, ValueError) as error:
+                except UnsupportedVersion as error:
                     self._failed(f"row {key.pk}", error)
                     continue
                 yield row

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tenure.core import decide, lease
-from tenure.core.errors import ServiceError
+from tenure.core.errors import ServiceError, UnsupportedVersion
 from tenure.core.outcome import Failed, Released, named
 from tenure.core.task import Row
 from tenure.ports import Delivery
@@ -105,7 +105,7 @@ class Engine:
         unread = [held for held, row in known.items() if row is None]
         try:
             known |= zip(unread, self._parts.rows.get_many([held.envelope.id for held in unread]), strict=True)
-        except ServiceError:
+        except (ServiceError, UnsupportedVersion):
             return set(unread)
         return {held for held, row in known.items() if row and decide.must_run_alone(row, _attempts_max(held))}
 
@@ -187,7 +187,7 @@ class Engine:
         row = held.seen or self._intake.beginning(held)
         if row is None:
             rows = self._intake.read([held])
-            if rows is None:
+            if rows is None or held.settled:
                 return AWAY
             row = rows[0]
         return self._intake.admit(held, row, alone=alone)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from tenure.application import TaskDefinition
-from tenure.core import decide, lease
+from tenure.core import decide, lease, limits, machine
 from tenure.core.decide import Admission, Arrival, Bury, Claim, Drop, HandBack, Quarantine, Replay
 from tenure.core.envelope import LETTER_ATTRIBUTE, Envelope, decode, snapshot
 from tenure.core.errors import ForeignMessage, ServiceError, UnsupportedVersion
 from tenure.core.machine import Lease
-from tenure.core.task import Row
+from tenure.core.task import Row, State
+from tenure.keys import Keys
 from tenure.ports import Delivery
 from tenure.rows import Overtaken, RowOutcome, Stands
 from tenure.worker.held import Held, Inbox
@@ -54,9 +55,18 @@ class Intake:
         return snapshot(held.envelope, held.inbox.tier.queue) if decide.is_first_delivery(arrival) else None
 
     def read(self, several: Sequence[Held]) -> list[Row | None] | None:
-        """The rows of several messages in one batch; None if they could not be read: then all are handed back."""
+        """The rows of several messages in one batch; None if they could not be read: then all are handed back.
+
+        A row that a newer tenure wrote is read by nobody here: its message alone is handed back, until the deployment
+        that is under way has replaced this worker.
+        """
         try:
             return self._parts.rows.get_many([held.envelope.id for held in several])
+        except UnsupportedVersion as error:
+            if len(several) == 1:
+                self.give_back(several[0], decide.UNKNOWN_SECONDS, str(error))
+                return [None]
+            return [row for held in several for row in self.read([held]) or [None]]
         except ServiceError as error:
             for held in several:
                 self.give_back(held, UNSURE_SECONDS, f"its row could not be read: {error}")
@@ -64,11 +74,16 @@ class Intake:
 
     def admit(self, held: Held, row: Row | None, *, alone: bool) -> str:
         """Decide on one delivery and carry the decision out, until it stands."""
+        barred = self._bar(held, row)
+        if barred:
+            return barred
         decision = self._decide(held, row, alone)
         while True:
             change = _change_of(decision)
             if change is None:
                 return self._carry_out(held, decision, row)
+            if isinstance(decision, Bury) and not self._settler.halt(change):
+                return self.give_back(held, UNSURE_SECONDS, "its ordering key could not be halted")
             outcome = self._parts.rows.replace(row, change)
             if isinstance(outcome, Stands):
                 if not isinstance(decision, Replay):
@@ -79,6 +94,34 @@ class Intake:
             else:
                 return self.give_back(held, UNSURE_SECONDS, f"the table gave no answer: {outcome.error}")
             decision = self._decide(held, row, alone)
+
+    def _bar(self, held: Held, row: Row | None) -> str:
+        """What becomes of a delivery whose ordering key is halted; empty if nothing bars it."""
+        keys, envelope, queue = self._parts.keys, held.envelope, held.inbox.tier.queue
+        if keys is None or not keys.halts(queue) or not envelope.key:
+            return ""
+        try:
+            return "" if keys.may_run(queue, envelope.key, envelope.id) else self._park(keys, held, row)
+        except ServiceError as error:
+            return self.give_back(held, UNSURE_SECONDS, f"whether its ordering key is halted could not be read: {error}")
+
+    def _park(self, keys: Keys, held: Held, row: Row | None) -> str:
+        """Take a task of a halted key off SQS: first the key says that it waits, then its row, then the message goes."""
+        while row is not None and decide.can_wait(row, held.envelope):
+            if row.state is not State.WAITING:
+                if not keys.park(row, held.delivery.sequence):
+                    return self.give_back(held, limits.SQS_DELAY_SECONDS_MAX, "its halted key keeps as many as it can")
+                outcome = self._parts.rows.replace(row, machine.park(row, self._parts.stamp(), "its key is halted"))
+                if isinstance(outcome, Overtaken):
+                    row = outcome.row
+                    continue
+                if not isinstance(outcome, Stands):
+                    return self.give_back(held, UNSURE_SECONDS, f"the table gave no answer: {outcome.error}")
+            self._holder.drop(held)
+            self._parts.telemetry.emit("task.parked", task_id=row.id, queue=row.queue, key=row.ordering_key)
+            held.inbox.ack.delete(held.delivery)
+            return FINAL
+        return ""
 
     def claim_together(self, several: Sequence[tuple[Held, Row]]) -> list[Held]:
         """Claim several in company: one round of writes for all; those refused are decided again one by one."""
