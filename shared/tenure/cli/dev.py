@@ -15,6 +15,7 @@ from tenure.adapters.clock import SystemClock
 from tenure.cli import render, running, screen
 from tenure.cli.options import with_session
 from tenure.cli.session import Session
+from tenure.core.errors import UsageError
 from tenure.ports import Clock
 
 if TYPE_CHECKING:
@@ -42,6 +43,12 @@ def dev(session: Session, port: int, plain: bool) -> None:
     same --env, find it by themselves. Ctrl-C lets running tasks end, then stops; everything it held is forgotten.
     """
     environment = session.project()
+    other = session.running()
+    if other is not None:
+        raise UsageError(
+            f"an embedded stack of environment {other.environment!r} runs here already, as process {other.pid}, at "
+            f"{other.endpoint_url}. Stop it first, or start this one with another --env."
+        )
     app = session.load_app()
     app.check(environment.topology)
     from tenure.local.stack import EmbeddedStack, StackOptions  # moto is slow to load: not before all else is right

@@ -12,6 +12,7 @@ SECTIONS: tuple[tuple[str, dict[str, str]], ...] = (
         {
             "init": "tenure.cli.init:init",
             "dev": "tenure.cli.dev:dev",
+            "worker": "tenure.cli.worker:worker",
             "doctor": "tenure.cli.doctor:doctor",
             "schema": "tenure.cli.schema:schema",
         },

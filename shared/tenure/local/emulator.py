@@ -6,6 +6,7 @@ Other processes reach it through the variables that `environment()` names; they 
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -16,6 +17,7 @@ from werkzeug.serving import BaseWSGIServer, make_server
 
 from tenure.adapters.clients import Clients
 from tenure.adapters.clock import SystemThreads
+from tenure.core.errors import UsageError
 from tenure.local import atomic_moto
 from tenure.ports import Thread, Threads
 
@@ -55,12 +57,23 @@ class Emulator:
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def start(self) -> None:
-        """Bind the port and answer from now on. Raises OSError where the port is taken."""
+        """Bind the port and answer from now on. Raises UsageError where the port is taken."""
         atomic_moto.install()
         atomic_moto.HURRY.clear()
         app = DomainDispatcherApplication(create_backend_app)
-        self._server = make_server("127.0.0.1", self._port, app, threaded=True, request_handler=_Requests)
+        with self._bound() as bound:  # by us, since werkzeug ends the process where a port is taken
+            self._server = make_server(
+                "127.0.0.1", self._port, app, threaded=True, request_handler=_Requests, fd=bound.fileno()
+            )
         self._thread = self._threads.start("emulator", self._server.serve_forever)
+
+    def _bound(self) -> socket.socket:
+        try:
+            return socket.create_server(("127.0.0.1", self._port))
+        except OSError as error:
+            raise UsageError(
+                f"port {self._port} cannot be had ({error.strerror}). Choose another, or 0 for any that is free."
+            ) from None
 
     def hurry(self) -> None:
         """Let long polls answer at once from now on: whoever is to be stopped would else wait for them."""

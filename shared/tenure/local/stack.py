@@ -222,10 +222,8 @@ class EmbeddedStack:
                     process.start()
 
     def _maintain(self) -> None:
-        log = logging.getLogger("tenure.local.maintenance")
-        log.propagate = False
-        log.setLevel(logging.INFO)
-        log.handlers[:] = [logging.FileHandler(self._log_path("maintenance"))]
+        log = logging.Logger("tenure.local.maintenance", logging.INFO)  # not the process's: its lines go to its file
+        log.addHandler(logging.FileHandler(self._log_path("maintenance")))
         telemetry = LogTelemetry(json_lines(log))
         duties = wired.duties(self.topology, self.clients, self._clock, telemetry, self._app)
         while not self._stopping.wait(self._options.maintenance_seconds):
