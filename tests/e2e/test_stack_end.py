@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tenure.core.errors import UsageError
 from tenure.local.emulator import Emulator
 from tenure.local.stack import EmbeddedStack, StackOptions
 from tests.e2e.test_stack import ROOT, TOPOLOGY

@@ -54,7 +54,7 @@ class Emulator:
         """Where it answers, for example http://127.0.0.1:40123. Only while it runs."""
         if self._server is None:
             raise RuntimeError("the emulator is not running: call start() first")
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"http://127.0.0.1:{self._server.socket.getsockname()[1]}"
 
     def start(self) -> None:
         """Bind the port and answer from now on. Raises UsageError where the port is taken."""
