@@ -10,6 +10,7 @@ from tests.simulation.evidence import Evidence, Start
 from tests.simulation.workload import MAX_ATTEMPTS, Planned
 
 SKEW_MS = 5000
+PAUSE_NOTICED_MS = 15_000
 STARTS_MAX = 60
 SENDS_MAX = 20
 
@@ -55,6 +56,7 @@ class Auditor:
         self._results()
         self._innocents()
         self._alone()
+        self._paused()
         return self.faults
 
     def _fault(self, rule: str, task_id: str, detail: str = "") -> None:
@@ -188,12 +190,12 @@ class Auditor:
     def _deletes(self) -> None:
         """A message leaves the queue only when its task has ended, or its row has taken over the wait."""
         for mail in self._evidence.mail:
-            if mail.what not in ("deleted", "expired", "moved") or mail.letter or "-dead" in mail.queue:
+            if mail.what not in ("deleted", "expired") or mail.letter or "-dead" in mail.queue:
                 continue
             row = mail.row
             if mail.envelope is None or row is None or row.birth != mail.envelope.birth:
                 continue
-            if row.state not in FINAL and not self._wait_taken_over(row.id, mail.envelope.sends):
+            if row.state not in FINAL and not self._done_with(row.id, mail.envelope.sends):
                 self._fault(f"{mail.what} too early", row.id, f"its row is {row.state}")
             if row.state is State.DEAD_LETTERED and not row.replays and not self._has_letter(row.id, mail.at_ms):
                 self._fault(f"{mail.what} before its letter was sent", row.id)
@@ -201,11 +203,13 @@ class Auditor:
             if any(m.envelope is not None and m.envelope.id == row.id for m in self._left()):
                 self._fault("message left", row.id, f"its row is {row.state}")
 
-    def _wait_taken_over(self, task_id: str, sends: int) -> bool:
-        """Whether a row has said that it no longer needs this message, which may then be deleted at any later time."""
+    def _done_with(self, task_id: str, sends: int) -> bool:
+        """Whether a row has ever said that it needs this message no longer: it may then be deleted at any later time,
+        even after a replay or a re-send under a new number."""
         return any(
-            change.after.id == task_id and change.after.message_gone and change.after.sends >= sends
+            (change.after.message_gone or change.after.state in FINAL) and change.after.sends >= sends
             for change in self._evidence.changes
+            if change.after.id == task_id
         )
 
     def _has_letter(self, task_id: str, at_ms: int) -> bool:
@@ -251,6 +255,17 @@ class Auditor:
             )
             if row.losses > chargeable:
                 self._fault("innocent charged", row.id, f"{row.losses} losses, {chargeable} workers went")
+
+    def _paused(self) -> None:
+        """Nothing of a paused queue is claimed, once every worker has had the time to notice."""
+        if self._may_lapse or self._evidence.stalls:
+            return  # a claim may then be under way for longer than any pause lasts
+        for (task_id, _), claim in self._claims.items():
+            before = [
+                (at, on) for queue, at, on in self._evidence.pauses if queue == claim.after.queue and at <= claim.at_ms
+            ]
+            if before and before[-1][1] and claim.at_ms > before[-1][0] + PAUSE_NOTICED_MS:
+                self._fault("ran while paused", task_id, f"{claim.at_ms - before[-1][0]} ms after the pause")
 
     def _alone(self) -> None:
         """Who takes a lapsed lease over is alone with it: nothing else runs in that process meanwhile."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping as PyMapping
 from typing import Any
 
 from tenure.adapters.memory import World
 from tenure.adapters.memory.lambda_poller import LambdaPoller, Mapping
 from tenure.adapters.memory.scheduler import Process
-from tenure.application import App
 from tenure.client import Client
 from tenure.core.topology import Topology
 from tenure.maintenance.parts import Parts
+from tenure.maintenance.pause import Pauses
 from tenure.rows import Rows
 from tenure.worker.acks import DirectAck
 from tenure.worker.engine import Engine
@@ -19,15 +20,18 @@ from tenure.worker.lambda_runtime import LambdaParts, LambdaRuntime, Source
 from tenure.worker.poller import Poller, PollerParts
 from tenure.worker.settling import EngineParts
 from tests.simulation.evidence import Evidence
+from tests.simulation.handlers import Handlers
+from tests.simulation.workload import Planned
 
 
 class Cast:
     """Builds participants; each sees the world through its own process's clock."""
 
-    def __init__(self, world: World, topology: Topology, evidence: Evidence) -> None:
+    def __init__(self, world: World, topology: Topology, evidence: Evidence, plan: PyMapping[str, Planned]) -> None:
         self.world = world
         self.topology = topology
         self.evidence = evidence
+        self.app = Handlers(plan, evidence, self.die).app
 
     def kill(self, process: Process) -> None:
         """End a process, and remember it."""
@@ -43,11 +47,11 @@ class Cast:
         self.world.scheduler.step("dying")
 
     # ---- producers and maintenance -----------------------------------------------------------------------------
-    def client(self, process: str, app: App) -> Client:
+    def client(self, process: str) -> Client:
         """A producer's client."""
         world = self.world
         return Client(
-            app_name=app.name,
+            app_name=self.app.name,
             topology=self.topology,
             rows=Rows(world.store),
             payloads=world.payloads,
@@ -55,7 +59,7 @@ class Cast:
             clock=world.clock_for(process),
             entropy=world.entropy,
             telemetry=world.telemetry,
-            tasks={name: definition.facts() for name, definition in app.tasks.items()},
+            tasks={name: definition.facts() for name, definition in self.app.tasks.items()},
         )
 
     def parts(self, process: str) -> Parts:
@@ -73,11 +77,11 @@ class Cast:
         )
 
     # ---- workers -----------------------------------------------------------------------------------------------
-    def engine(self, process: Process, app: App) -> Engine:
+    def engine(self, process: Process) -> Engine:
         """A worker's engine."""
         world = self.world
         parts = EngineParts(
-            app=app,
+            app=self.app,
             rows=Rows(world.store),
             payloads=world.payloads,
             clock=world.clock_for(process.name),
@@ -88,9 +92,9 @@ class Cast:
             pool=self.topology.pools[0].name,
             max_running=self.topology.pools[0].threads,
         )
-        return Engine(parts)
+        return Engine(parts, Pauses(world.store, parts.clock).paused)
 
-    def poller(self, process: Process, app: App) -> Poller:
+    def poller(self, process: Process) -> Poller:
         """A Fargate worker that serves every queue."""
         world = self.world
 
@@ -100,7 +104,7 @@ class Cast:
             return Inbox(tier, main, world.dead(tier), DirectAck(main, world.telemetry))
 
         parts = PollerParts(
-            engine=self.engine(process, app),
+            engine=self.engine(process),
             connects=[lambda queue=queue.name: connect(queue) for queue in self.topology.queues],
             clock=world.clock_for(process.name),
             entropy=world.entropy,
@@ -111,7 +115,7 @@ class Cast:
         )
         return Poller(parts)
 
-    def mapping(self, queue: str, app: App, *, concurrency: int, skew_ms: Any = lambda: 0) -> LambdaPoller:
+    def mapping(self, queue: str, *, concurrency: int, skew_ms: Any = lambda: 0) -> LambdaPoller:
         """A Lambda function on one queue, and the mapping that invokes it."""
         world, tier, pool = self.world, self.topology.tier(queue), self.topology.pools[0]
 
@@ -119,7 +123,7 @@ class Cast:
             assert process is not None
             process.skew_ms = skew_ms()
             parts = LambdaParts(
-                engine=self.engine(process, app),
+                engine=self.engine(process),
                 sources={tier.name: Source(tier, world.queues(tier), world.dead(tier))},
                 pool=pool,
                 clock=world.clock_for(process.name),

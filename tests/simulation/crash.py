@@ -23,7 +23,6 @@ from tenure.worker.held import Inbox
 from tests.simulation.auditor import Auditor, Fault
 from tests.simulation.cast import Cast
 from tests.simulation.evidence import Evidence
-from tests.simulation.handlers import Handlers
 from tests.simulation.settings import CALM_SECONDS_MAX, coarse_ticks
 from tests.simulation.story import story
 from tests.simulation.workload import Act, Planned
@@ -46,13 +45,12 @@ class Stage:
         self.world = World(topology=self.topology)
         self.evidence = Evidence(self.world)
         self.evidence.watch(self.topology)
-        self.cast = Cast(self.world, self.topology, self.evidence)
-        self.app = Handlers(self.plan, self.evidence, self.cast.die).app
+        self.cast = Cast(self.world, self.topology, self.evidence, self.plan)
 
     # ---- what operations are made of ---------------------------------------------------------------------------
     def submit(self, *names: str, process: str = "producer") -> None:
         """Submit planned tasks, all if none is named."""
-        client = self.cast.client(process, self.app)
+        client = self.cast.client(process)
         for name in names or self.plan:
             planned = self.plan[name]
             handle = client.submit(planned.task, planned.payload(), options=planned.options())
@@ -62,7 +60,7 @@ class Stage:
 
     def engine(self, process: Process) -> Engine:
         """A worker's engine in a process."""
-        return self.cast.engine(process, self.app)
+        return self.cast.engine(process)
 
     def inbox(self) -> Inbox:
         """The queue of the first planned task."""
@@ -97,7 +95,7 @@ class Stage:
     def recover(self) -> None:
         """A healthy worker and reconcile each minute, until all has ended."""
         rescuer = self.world.process("rescuer")
-        rescuer.start(lambda: self.cast.poller(rescuer, self.app).run() and None)
+        rescuer.start(lambda: self.cast.poller(rescuer).run() and None)
 
         def ticking() -> None:
             while True:
@@ -255,7 +253,7 @@ def _hand_over(stage: Stage, victim: Process) -> None:
 
 def _cancel(stage: Stage, victim: Process) -> None:
     task_id = stage.task_id("a")
-    answer = stage.cast.client(victim.name, stage.app).handle(task_id).cancel("planned")
+    answer = stage.cast.client(victim.name).handle(task_id).cancel("planned")
     stage.evidence.tell("cancel", "a", task_id, answer.value)
 
 

@@ -98,6 +98,8 @@ class Evidence:
     deaths: list[tuple[int, str]] = field(default_factory=list)
     """(at_ms, process): killed, by chaos or by a handler."""
     stalls: list[tuple[int, str]] = field(default_factory=list)
+    pauses: list[tuple[str, int, bool]] = field(default_factory=list)
+    """(queue, at_ms, whether it is paused from then on)."""
     rows: dict[str, Row] = field(default_factory=dict)
     open_rows: int = 0
     names: dict[str, str] = field(default_factory=dict)
@@ -140,7 +142,10 @@ class Evidence:
         self.told.append(Told(what, name, task_id, detail, self.world.scheduler.now_ms))
 
     def _written(self, before: Item | None, after: Item) -> None:
-        if after.key.sk != "R":
+        if after.key.sk == "PAUSE":
+            queue = after.key.pk.removeprefix("Q#")
+            self.pauses.append((queue, self.world.scheduler.now_ms, bool(after.data["paused"])))
+        if after.key.sk != "R" or not after.key.pk.startswith("T#"):
             return
         row = to_row(after)
         old = self.rows.get(row.id) if before is not None else None

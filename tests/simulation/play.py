@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from random import Random
 from typing import Any
 
 from tenure.adapters.memory import Faults, World
 from tenure.adapters.memory.lambda_poller import LambdaPoller
 from tenure.adapters.memory.scheduler import Process
-from tenure.core.errors import KeyConflict, ServiceError, SubmitRefused, TaskNotFound
+from tenure.core.errors import KeyConflict, ServiceError, SubmitRefused
 from tenure.core.task import State
 from tenure.core.topology import Pool, Queue, Topology
-from tenure.maintenance.reconcile import Reconcile
 from tenure.worker.poller import Poller
 from tests.simulation.cast import Cast
 from tests.simulation.evidence import Evidence
-from tests.simulation.handlers import Handlers
+from tests.simulation.operators import SOON_SECONDS, Operators
 from tests.simulation.settings import CALM_SECONDS_MAX, SETTINGS, STEPS_MAX, Setting, coarse_ticks, setting_of
 from tests.simulation.workload import Planned, draw
 
@@ -30,14 +28,13 @@ class Play:
         self.random = Random(f"play {seed}")
         self.plan = draw(seed, self.setting.mix) if plan is None else plan
         self.runtime = self.setting.runtime or self.random.choice(("lambda", "fargate"))
-        self.topology = _topology(self.runtime, self.random)
+        self.topology = _topology(self.runtime, self.random, self.setting.receive_count_max)
         self.world = World(seed, self.setting.faults, topology=self.topology)
         self.start_ms = self.world.clock.now_ms()
         self.evidence = Evidence(self.world)
         self.evidence.watch(self.topology)
-        self.cast = Cast(self.world, self.topology, self.evidence)
-        self.app = Handlers({each.name: each for each in self.plan}, self.evidence, self.cast.die).app
-        self.calm = False
+        self.cast = Cast(self.world, self.topology, self.evidence, {each.name: each for each in self.plan})
+        self.operators = Operators(self.cast, self.setting, self.random, self._skew_ms)
         self._submitting = 0
         self._workers: dict[str, Process] = {}
         self._pollers: dict[str, Poller] = {}
@@ -50,15 +47,27 @@ class Play:
                 for number, at_seconds in enumerate(planned.submit_at_seconds):
                     self._start_producer(planned, number, at_seconds)
                 if planned.cancel_at_seconds is not None:
-                    self._start_canceller(planned, planned.cancel_at_seconds)
+                    self.operators.cancel_later(planned, planned.cancel_at_seconds)
             self._start_workers()
-            self._start_reconcile()
+            self.operators.start()
             self._start_chaos()
             self.world.run(seconds=self.setting.rough_seconds, steps_max=STEPS_MAX)
-            self.calm = True
-            self.world.faults = Faults.none()
-            self.world.run(until=self._over, seconds=CALM_SECONDS_MAX, steps_max=STEPS_MAX)
+            self._calm_down()
         return self.evidence
+
+    def _calm_down(self) -> None:
+        """Nothing goes wrong any more, and everybody gets time to finish: at most a virtual day."""
+        self.operators.calm = True
+        self.world.faults = Faults.none()
+        self.operators.resume_all()
+        until_ms = self.world.clock.now_ms() + CALM_SECONDS_MAX * 1000
+        while self.world.clock.now_ms() < until_ms:
+            self.world.run(until=self._over, seconds=(until_ms - self.world.clock.now_ms()) / 1000, steps_max=STEPS_MAX)
+            if not self.setting.replay:
+                return
+            self.world.run(seconds=SOON_SECONDS, steps_max=STEPS_MAX)  # a replay under way may open some again
+            if self._over():
+                return
 
     def _over(self) -> bool:
         if self.evidence.open_rows or self._submitting or self.evidence.messages_left:
@@ -87,7 +96,7 @@ class Play:
             process.at_step(self.random.randint(1, 12), process.kill)
 
     def _submit(self, process: str, planned: Planned) -> None:
-        client, evidence = self.cast.client(process, self.app), self.evidence
+        client, evidence = self.cast.client(process), self.evidence
         while True:
             try:
                 handle = client.submit(planned.task, planned.payload(), options=planned.options())
@@ -104,45 +113,11 @@ class Play:
                 evidence.tell("submitted", planned.name, handle.id, "found" if handle.found else "")
                 return
 
-    def _start_canceller(self, planned: Planned, at_seconds: float) -> None:
-        name = f"operator-{planned.name}"
-        process = self.world.process(name, self._skew_ms())
-
-        def body() -> None:
-            self.world.clock.sleep(at_seconds)
-            for task_id in [i for i, n in self.evidence.names.items() if n == planned.name]:
-                with suppress(ServiceError, TaskNotFound):
-                    answer = self.cast.client(name, self.app).handle(task_id).cancel("planned")
-                    self.evidence.tell("cancel", planned.name, task_id, answer.value)
-
-        process.start(body)
-
-    # ---- maintenance -------------------------------------------------------------------------------------------
-    def _start_reconcile(self, every_seconds: float = 60) -> None:
-        """Reconcile each minute, each time in a process of its own, as a schedule invokes a function."""
-        count = 0
-
-        def ticking() -> None:
-            nonlocal count
-            while True:
-                self.world.clock.sleep(every_seconds)
-                count += 1
-                process = self.world.process(f"reconcile-{count}", self._skew_ms())
-                if not self.calm and self.random.random() < self.setting.kill:
-                    process.at_step(self.random.randint(1, 60), process.kill)
-                process.start(lambda name=process.name: self._reconcile(name))  # type: ignore[misc] # a bound default
-
-        self.world.process("schedule").start(ticking)
-
-    def _reconcile(self, process: str) -> None:
-        with suppress(ServiceError):
-            Reconcile(self.cast.parts(process)).run_once()
-
     # ---- workers -----------------------------------------------------------------------------------------------
     def _start_workers(self) -> None:
         if self.runtime == "lambda":
             for queue in self.topology.queues:
-                made = self.cast.mapping(queue.name, self.app, concurrency=self.setting.workers, skew_ms=self._skew_ms)
+                made = self.cast.mapping(queue.name, concurrency=self.setting.workers, skew_ms=self._skew_ms)
                 made.start()
                 self._lambdas.append(made)
         else:
@@ -154,7 +129,7 @@ class Play:
 
         def body() -> None:
             self.world.clock.sleep(after_seconds)
-            self._pollers[name] = self.cast.poller(process, self.app)
+            self._pollers[name] = self.cast.poller(process)
             self._pollers[name].run()
             self.cast.kill(process)
 
@@ -169,7 +144,7 @@ class Play:
                 for name in [name for name, process in self._workers.items() if process.dead]:
                     del self._workers[name]
                     self._start_fargate(f"{name.split('+')[0]}+{len(self.evidence.deaths)}", 10.0)
-                for process in [] if self.calm else self._alive():
+                for process in [] if self.operators.calm else self._alive():
                     self._harm(process)
 
         self.world.process("chaos").start(body)
@@ -189,13 +164,13 @@ class Play:
             self._pollers[process.name].drain()
 
 
-def _topology(runtime: str, random: Random) -> Topology:
+def _topology(runtime: str, random: Random, receive_count_max: int) -> Topology:
     threads, batch_size = random.choice((1, 1, 2, 4)), random.choice((1, 5, 10))
     pool: dict[str, Any] = {"kind": "fargate"}
     if runtime == "lambda":
         pool = {"kind": "lambda", "longest_runtime_seconds": 150, "batch_size": batch_size}
     queues = (
-        Queue(name="work", pool="many", receive_count_max=200),
+        Queue(name="work", pool="many", receive_count_max=receive_count_max),
         Queue(name="ledger", pool="many", ordered=True, receive_count_max=1000),
     )
     pools = (Pool(name="many", threads=threads, **pool),)

@@ -33,6 +33,13 @@ class Setting:
     """ "lambda" or "fargate"; "" lets the seed choose."""
     drain: float = 0.05
     """A Fargate worker is told to stop, as by SIGTERM."""
+    receive_count_max: int = 200
+    """Of the standard queue: after so many receives SQS itself moves a message to the DLQ."""
+    pause: float = 0.0
+    replay: float = 0.0
+    discard: float = 0.0
+    redrive: float = 0.0
+    """All letters of a DLQ are put back by hand, past tenure."""
 
     @property
     def may_lapse(self) -> bool:
@@ -62,6 +69,11 @@ SETTINGS: dict[str, Setting] = {
     ),
     "deadly": replace(QUIET, mix=Mix(tasks=16, ordered=0.2, deadly=0.4, span_seconds=300)),
     "crowd": Setting(Mix(tasks=30, keys=3, span_seconds=60, deadly=0.15, slow=0.3), Faults.rough(0.01)),
+    "people": Setting(
+        Mix(tasks=14, deadly=0.2), kill=0.05, stall=0.02, pause=0.1, replay=0.15, discard=0.03, redrive=0.1
+    ),
+    "paused": replace(QUIET, pause=0.5, replay=0.1, receive_count_max=10),
+    "natives": Setting(Mix(tasks=14), kill=0.02, stall=0.02, receive_count_max=10, pause=0.3, replay=0.1),
     "keys": Setting(Mix(tasks=14, ordered=1.0, span_seconds=200, slow=0.3), Faults.rough(0.02), kill=0.15, stall=0.3),
 }
 

@@ -322,6 +322,26 @@ class MemoryQueue:
             self._drop_expired()
             return list(self._messages.values())
 
+    def redrive_to(self, main: MemoryQueue) -> int:
+        """Put every message of this DLQ back on `main`, as StartMessageMoveTask does: as new messages, with body,
+        attributes and group as they were; how many. sqs-configure-dead-letter-queue-redrive.html"""
+        with self._scheduler.guard():
+            moving = [message for message in self._messages.values() if message.visible_at_ms <= self._scheduler.now_ms]
+            for message in moving:
+                del self._messages[message.serial]
+                self._tell("deleted", message)
+                again = f"{self._random.getrandbits(128):032x}" if self._ordered else ""
+                main._store(
+                    Send(
+                        message.body,
+                        message.group,
+                        again,
+                        attributes=message.attributes,
+                        attribute_types=message.attribute_types,
+                    )
+                )
+            return len(moving)
+
     def hidden_until_ms(self) -> list[int]:
         """When each message that is hidden now becomes visible."""
         now = self._scheduler.now_ms
