@@ -87,8 +87,8 @@ def _date_ms(response: Mapping[str, Any] | None) -> int:
 class Clients:
     """One process's clients, each made when it is first asked for. All share one account of the service's clock.
 
-    local_ms: the machine's clock (ServerTime). region, endpoint_url, credentials (access key id, secret access key):
-    where not left to the SDK's own configuration.
+    local_ms: the machine's clock (ServerTime). region, endpoint_url, credentials (access key id, secret access key),
+    profile: where not left to the SDK's own configuration.
     """
 
     def __init__(
@@ -98,11 +98,12 @@ class Clients:
         region: str | None = None,
         endpoint_url: str | None = None,
         credentials: tuple[str, str] | None = None,
+        profile: str | None = None,
     ) -> None:
         self.server_time = ServerTime(local_ms)
         key_id, secret = credentials or (None, None)
         self._session = boto3.session.Session(
-            region_name=region, aws_access_key_id=key_id, aws_secret_access_key=secret
+            region_name=region, aws_access_key_id=key_id, aws_secret_access_key=secret, profile_name=profile
         )
         self._endpoint_url = endpoint_url
 

@@ -15,6 +15,7 @@ SECTIONS: tuple[tuple[str, dict[str, str]], ...] = (
             "worker": "tenure.cli.worker:worker",
             "doctor": "tenure.cli.doctor:doctor",
             "schema": "tenure.cli.schema:schema",
+            "conformance": "tenure.cli.conformance:conformance",
         },
     ),
     (
