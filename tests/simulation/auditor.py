@@ -195,7 +195,7 @@ class Auditor:
             row = mail.row
             if mail.envelope is None or row is None or row.birth != mail.envelope.birth:
                 continue
-            if row.state not in FINAL and not self._done_with(row.id, mail.envelope.sends):
+            if row.state not in FINAL and not self._done_with(row.id, mail.envelope.sends, mail.at_ms):
                 self._fault(f"{mail.what} too early", row.id, f"its row is {row.state}")
             if row.state is State.DEAD_LETTERED and not row.replays and not self._has_letter(row.id, mail.at_ms):
                 self._fault(f"{mail.what} before its letter was sent", row.id)
@@ -203,13 +203,13 @@ class Auditor:
             if any(m.envelope is not None and m.envelope.id == row.id for m in self._left()):
                 self._fault("message left", row.id, f"its row is {row.state}")
 
-    def _done_with(self, task_id: str, sends: int) -> bool:
-        """Whether a row has ever said that it needs this message no longer: it may then be deleted at any later time,
-        even after a replay or a re-send under a new number."""
+    def _done_with(self, task_id: str, sends: int, at_ms: int) -> bool:
+        """Whether a row had said by then that it needs this message no longer: it may then be deleted at any later
+        time, even after a replay or a re-send under a new number."""
         return any(
             (change.after.message_gone or change.after.state in FINAL) and change.after.sends >= sends
             for change in self._evidence.changes
-            if change.after.id == task_id
+            if change.after.id == task_id and change.at_ms <= at_ms
         )
 
     def _has_letter(self, task_id: str, at_ms: int) -> bool:

@@ -9,7 +9,7 @@ from tests.architecture import repository
 from tests.simulation.settings import SETTINGS
 from tests.simulation.verdict import judge
 
-SEEDS_EACH = 22
+SEEDS_EACH = 13
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
