@@ -21,8 +21,14 @@ def read_environment(path: Path) -> Environment:
         raise InvalidTopology(
             f"there is no environment {path.stem!r}: {path} does not exist. Environments there: {there}."
         ) from None
+    except UnicodeDecodeError as error:
+        raise InvalidTopology(
+            f"{path} is not TOML: its byte {error.start + 1} is not UTF-8. Save it as UTF-8."
+        ) from None
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidTopology(f"{path} is not TOML: {error}. Mend that line.") from None
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or lists in lists without end
+        raise InvalidTopology(f"{path} cannot be read: {error}. Write what tenure asks for, and no more.") from None
     return environment_of(path.stem, content, str(path))

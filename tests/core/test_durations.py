@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.core.durations import seconds_of, text_of
+from tenure.core.durations import exact_text_of, seconds_of, text_of
 from tenure.core.errors import UsageError
 
 
@@ -61,3 +61,16 @@ def test_a_text_reads_back_as_about_the_same(seconds: float) -> None:
     """Two units are told, so no more than the rest is lost."""
     again = seconds_of(text_of(seconds), "x")
     assert abs(again - seconds) <= max(0.5, seconds / 20)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(90, "1m30s"), (93_784, "93784.0s"), (0.25, "250ms"), (1.5, "1.5s"), (0.0001, "0.0001s")]
+)
+def test_an_exact_text_loses_nothing(seconds: float, text: str) -> None:
+    """What a replay will pick is told by it: "1d2h" for 1d2h3m4s would pick fewer."""
+    assert exact_text_of(float(seconds)) == text
+
+
+@given(st.floats(0, 10**12))
+def test_an_exact_text_reads_back_as_the_same(seconds: float) -> None:
+    assert seconds_of(exact_text_of(seconds), "x") == seconds

@@ -173,13 +173,13 @@ class SqsQueue:
                     "ApproximateNumberOfMessagesDelayed",
                 ],
             )["Attributes"]
-        except (ClientError, BotoCoreError) as error:
-            raise ServiceError(f"queue {self._name}: depth unknown, {error}") from error
-        return Depth(
-            visible=int(told["ApproximateNumberOfMessages"]),
-            in_flight=int(told["ApproximateNumberOfMessagesNotVisible"]),
-            delayed=int(told["ApproximateNumberOfMessagesDelayed"]),
-        )
+            return Depth(
+                visible=int(told["ApproximateNumberOfMessages"]),
+                in_flight=int(told["ApproximateNumberOfMessagesNotVisible"]),
+                delayed=int(told["ApproximateNumberOfMessagesDelayed"]),
+            )
+        except (ClientError, BotoCoreError, KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ServiceError(f"queue {self._name}: depth unknown, {error!r}") from error
 
     # ---- what becomes of a delivery --------------------------------------------------------------------------------
     def set_visibility_many(self, changes: Sequence[tuple[str, int]]) -> list[Done | NotDone]:
@@ -210,22 +210,23 @@ class SqsQueue:
 
 def delivery_of(message: Mapping[str, Any], received_at_ms: int) -> Delivery:
     """A message of ReceiveMessage's answer. Whatever is missing or odd becomes the least that it can mean."""
-    system = message.get("Attributes") or {}
-    user = message.get("MessageAttributes") or {}
-    types = {name: each.get("DataType", "String") for name, each in user.items()}
+    message = _table(message)
+    system = _table(message.get("Attributes"))
+    user = {name: each for name, each in _table(message.get("MessageAttributes")).items() if isinstance(each, Mapping)}
+    types = {name: _text(each.get("DataType")) or "String" for name, each in user.items()}
     return Delivery(
-        message_id=message.get("MessageId", ""),
-        receipt=message.get("ReceiptHandle", ""),
-        body=message.get("Body", ""),
+        message_id=_text(message.get("MessageId")),
+        receipt=_text(message.get("ReceiptHandle")),
+        body=_text(message.get("Body")),
         receive_count=max(1, _whole(system.get("ApproximateReceiveCount"), 1)),
         sent_at_ms=_whole(system.get("SentTimestamp"), received_at_ms),
         received_at_ms=received_at_ms,
-        group=system.get("MessageGroupId", ""),
-        deduplication_id=system.get("MessageDeduplicationId", ""),
-        sequence=system.get("SequenceNumber", ""),
+        group=_text(system.get("MessageGroupId")),
+        deduplication_id=_text(system.get("MessageDeduplicationId")),
+        sequence=_text(system.get("SequenceNumber")),
         attributes={name: _attribute_text(each) for name, each in user.items()},
         attribute_types={name: kind for name, kind in types.items() if kind != "String"},
-        moved_from=system.get("DeadLetterQueueSourceArn", ""),
+        moved_from=_text(system.get("DeadLetterQueueSourceArn")),
     )
 
 
@@ -237,35 +238,51 @@ def _attribute(kind: str, value: str) -> dict[str, Any]:
 
 def _attribute_text(attribute: Mapping[str, Any]) -> str:
     binary = attribute.get("BinaryValue")
-    if binary is not None:
+    if isinstance(binary, bytes):
         return base64.b64encode(binary).decode("ascii")
-    text: str = attribute.get("StringValue", "")
-    return text
+    return _text(attribute.get("StringValue"))
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _whole(text: Any, default: int) -> int:
     try:
         return int(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return default
 
 
 def _sent(answer: Mapping[str, Any], count: int) -> list[Sent | NotSent]:
     """Outcomes in the order of the entries. An entry that the answer passes over is unknown."""
     outcomes: list[Sent | NotSent] = [NotSent(False, "Unanswered", "the answer does not speak of this entry")] * count
-    for sent in answer.get("Successful") or ():
-        outcomes[int(sent["Id"])] = Sent(sent["MessageId"])
-    for failed in answer.get("Failed") or ():
-        outcomes[int(failed["Id"])] = answers.not_sent_entry(failed)
+    for place, sent in _entries(answer, "Successful", count):
+        outcomes[place] = Sent(_text(sent.get("MessageId")))
+    for place, failed in _entries(answer, "Failed", count):
+        outcomes[place] = answers.not_sent_entry(failed)
     return outcomes
+
+
+def _entries(answer: Mapping[str, Any], name: str, count: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """(place, entry) of a batch's answer, as far as it speaks of what was asked: ids are places, "0" to `count` - 1."""
+    entries = _table(answer).get(name)
+    for entry in entries if isinstance(entries, list) else ():
+        place = _whole(_text(_table(entry).get("Id")), -1)
+        if 0 <= place < count:
+            yield place, entry
 
 
 def _done(answer: Mapping[str, Any], count: int) -> list[Done | NotDone]:
     outcomes: list[Done | NotDone] = [NotDone(False, "Unanswered", "the answer does not speak of this entry")] * count
-    for done in answer.get("Successful") or ():
-        outcomes[int(done["Id"])] = Done()
-    for failed in answer.get("Failed") or ():
-        outcomes[int(failed["Id"])] = answers.not_done_entry(failed)
+    for place, _ in _entries(answer, "Successful", count):
+        outcomes[place] = Done()
+    for place, failed in _entries(answer, "Failed", count):
+        outcomes[place] = answers.not_done_entry(failed)
     return outcomes
 
 

@@ -125,9 +125,9 @@ def not_sent(error: ClientError | BotoCoreError) -> NotSent:
 
 def not_sent_entry(failed: Mapping[str, Any]) -> NotSent:
     """What became of one entry that a batch's answer calls failed. Definite: SQS puts the fault at the sender's."""
-    code = _bare(failed.get("Code", ""))
+    code = _bare(str(failed.get("Code") or ""))
     definite = bool(failed.get("SenderFault")) and code not in _THROTTLES
-    return NotSent(definite=definite, code=code, message=failed.get("Message", ""))
+    return NotSent(definite=definite, code=code, message=str(failed.get("Message") or ""))
 
 
 def is_of_the_message(refused: NotSent) -> bool:
@@ -145,7 +145,7 @@ def not_done(error: ClientError | BotoCoreError) -> NotDone:
 
 def not_done_entry(failed: Mapping[str, Any]) -> NotDone:
     """The same for one entry of a batch."""
-    code, message = _bare(failed.get("Code", "")), failed.get("Message", "")
+    code, message = _bare(str(failed.get("Code") or "")), str(failed.get("Message") or "")
     return NotDone(gone=_is_gone(code, message), code=code, message=message)
 
 

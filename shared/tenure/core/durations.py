@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from decimal import Decimal
 
 from tenure.core.errors import UsageError
 
@@ -53,3 +54,9 @@ def text_of(seconds: float) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return "".join(parts[:2])
+
+
+def exact_text_of(seconds: float) -> str:
+    """As `text_of` where that says all of it; else in seconds, to the last digit: 93784 -> "93784s"."""
+    short = text_of(seconds)
+    return short if short and seconds_of(short, "") == seconds else f"{Decimal(repr(seconds)):f}s"

@@ -14,7 +14,7 @@ import fnmatch
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tenure.core.durations import seconds_of, text_of
+from tenure.core.durations import exact_text_of, seconds_of
 from tenure.core.errors import InvalidFilter, UsageError
 from tenure.core.task import Row, State
 
@@ -93,9 +93,9 @@ class Filter:
         """The filter as it is written; parses back to itself."""
         parts = [term.text for term in self.terms]
         if self.since_seconds is not None:
-            parts.append(f"since:{text_of(self.since_seconds)}")
+            parts.append(f"since:{exact_text_of(self.since_seconds)}")
         if self.before_seconds is not None:
-            parts.append(f"before:{text_of(self.before_seconds)}")
+            parts.append(f"before:{exact_text_of(self.before_seconds)}")
         return " ".join(parts)
 
 

@@ -81,7 +81,10 @@ def tasks_of(app: str, environment: str, values: Mapping[str, str]) -> dict[str,
         if name.startswith(f"{root}/queues/"):
             entry = _document(name, values)
             queue = name.removeprefix(f"{root}/queues/")
-            found |= {task: _task(task, queue, facts) for task, facts in entry.get("tasks", {}).items()}
+            try:
+                found |= {task: _task(task, queue, facts) for task, facts in entry.get("tasks", {}).items()}
+            except (AttributeError, TypeError) as error:
+                raise _unreadable(name, error) from error
     return found
 
 
@@ -106,8 +109,8 @@ def topology_of(app: str, environment: str, values: Mapping[str, str]) -> Topolo
     root = path(app, environment)
     stores = _document(f"{root}/stores", values)
     entries = [_document(name, values) for name in sorted(values) if name.startswith(f"{root}/queues/")]
-    pools = {entry["pool"]["name"]: Pool.model_validate(entry["pool"]) for entry in entries}
     try:
+        pools = {entry["pool"]["name"]: Pool.model_validate(entry["pool"]) for entry in entries}
         return Topology(
             app=app,
             environment=environment,
@@ -117,8 +120,8 @@ def topology_of(app: str, environment: str, values: Mapping[str, str]) -> Topolo
             table=stores["table"],
             bucket=stores["bucket"],
         )
-    except (ValidationError, KeyError, TypeError) as error:
-        raise InvalidTopology(f"what is published under {root} cannot be read: {error}. Deploy it again.") from error
+    except (ValidationError, KeyError, TypeError, AttributeError) as error:
+        raise _unreadable(root, error) from error
 
 
 def slice_of(topology: Topology, *, queue: str | None = None, pool: str | None = None) -> Topology:
@@ -139,6 +142,14 @@ def _text(document: Mapping[str, Any]) -> str:
     return json.dumps({"tenure": VERSION, **document}, sort_keys=True, separators=(",", ":"))
 
 
+def _unreadable(name: str, error: Exception) -> InvalidTopology:
+    told = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+    if isinstance(error, ValidationError):
+        found = error.errors(include_url=False)
+        told = "; ".join(f"{'.'.join(str(step) for step in each['loc'])}: {each['msg']}" for each in found)
+    return InvalidTopology(f"what is published at {name} cannot be read: {told}. Deploy it again.")
+
+
 def _document(name: str, values: Mapping[str, str]) -> dict[str, Any]:
     text = values.get(name)
     if text is None:
@@ -146,7 +157,12 @@ def _document(name: str, values: Mapping[str, str]) -> dict[str, Any]:
             f"nothing is published at {name}: the environment is not deployed in this account and region, or its name "
             "is another. Deploy it, or correct the app's or the environment's name."
         )
-    document: dict[str, Any] = json.loads(text)
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _unreadable(name, error) from None
+    if not isinstance(document, dict):
+        raise _unreadable(name, TypeError(f"a JSON {type(document).__name__}, not an object"))
     if document.get("tenure") != VERSION:
         raise InvalidTopology(
             f"{name} was written by version {document.get('tenure')!r} of the format; this tenure reads {VERSION}. "

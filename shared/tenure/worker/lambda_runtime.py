@@ -248,8 +248,8 @@ def _records_of(event: Any) -> list[SQSRecord]:
 def delivery_of(record: SQSRecord, now_ms: int) -> Delivery:
     """A record as a delivery. Whatever is missing or odd is read as the least it can mean; a count that cannot be
     read is 0, so that the message does not pass for a first delivery."""
-    system = record.get("attributes") or {}
-    user = {name: each for name, each in (record.get("messageAttributes") or {}).items() if isinstance(each, Mapping)}
+    system = _table(record.get("attributes"))
+    user = {name: each for name, each in _table(record.get("messageAttributes")).items() if isinstance(each, Mapping)}
     types = {name: str(each.get("dataType") or "String") for name, each in user.items()}
     return Delivery(
         message_id=record.message_id,
@@ -267,6 +267,10 @@ def delivery_of(record: SQSRecord, now_ms: int) -> Delivery:
     )
 
 
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
 def _text_of(attribute: Mapping[str, Any]) -> str:
     """An attribute's text; a binary one comes as base64, which is how a Delivery holds it too."""
     return str(attribute.get("stringValue") or attribute.get("binaryValue") or "")
@@ -275,5 +279,5 @@ def _text_of(attribute: Mapping[str, Any]) -> str:
 def _whole(value: Any, default: int) -> int:
     try:
         return max(0, int(value))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return default
