@@ -110,6 +110,9 @@ class EventName(StrEnum):
         "SQS did not do what was asked with a message; it will come again and meet its row.",
         Metric("AckFailed", dimensions=()),
     )
+    TASK_PARKED = "task.parked", INFO, "A task of a halted ordering key was taken off SQS to wait."
+    KEY_RELEASED = "key.released", INFO, "A task that waited for its ordering key was sent again."
+    KEY_OPENED = "key.opened", INFO, "An ordering key is open again: nothing of it waits."
     LETTER_SENT = "letter.sent", DEBUG, "A dead letter lies in the DLQ."
     POLL_FAILED = (
         "poll.failed",

@@ -145,16 +145,9 @@ def test_a_fargate_pool_may_run_for_longer_and_with_more() -> None:
     assert Pool(name="big", kind="fargate", longest_runtime_seconds=86_400, memory_mb=61_440).memory_mb == 61_440
 
 
-@pytest.mark.parametrize(
-    ("queue", "said"),
-    [
-        (Queue(name="media", pool="small", tracking="lean"), "lean"),
-        (Queue(name="ledger", pool="big", ordered=True, on_bury="halt"), "halt"),
-    ],
-)
-def test_what_is_not_built_is_refused_by_name(queue: Queue, said: str) -> None:
-    with pytest.raises(NotBuilt, match=f'{queue.name}.*"{said}" is not built yet'):
-        refuse_unbuilt(queue)
+def test_what_is_not_built_is_refused_by_name() -> None:
+    with pytest.raises(NotBuilt, match=r'media.*"lean" is not built yet'):
+        refuse_unbuilt(Queue(name="media", pool="small", tracking="lean"))
     refuse_unbuilt(MEDIA)
 
 

@@ -9,6 +9,7 @@ from tenure.core.envelope import decode
 from tenure.core.letter import letter_of, quarantine_of, read_letter
 from tenure.core.task import Row, State
 from tenure.maintenance.ingest import Ingest, IngestReport
+from tenure.maintenance.reconcile import Reconcile
 from tenure.ports import Send
 from tests.maintenance.kit import Kit
 
@@ -64,6 +65,16 @@ def test_a_spent_budget_is_buried_with_a_reason(kit: Kit) -> None:
     assert (now.state, now.reason, now.letter_confirmed) == (State.DEAD_LETTERED, machine.WORKER_LOST, True)
     (body,) = kit.letters()
     assert '"type":"WorkerLost"' in body
+
+
+def test_a_message_that_was_sent_again_since_is_drained(kit: Kit) -> None:
+    """A moved message whose task reconcile has sent for meanwhile brings no second one."""
+    row = kit.submit()
+    move(kit, row)
+    kit.advance(300)
+    assert Reconcile(kit.parts).run_once().counts["resent"] == 1
+    assert ingest(kit).counts["drained"] == 1
+    assert len(kit.bodies()) == 1
 
 
 def test_a_final_tasks_letter_is_drained(kit: Kit) -> None:

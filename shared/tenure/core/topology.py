@@ -235,5 +235,3 @@ def refuse_unbuilt(queue: Queue) -> None:
     """Raise NotBuilt for the queue options that this version knows but does not carry out."""
     if queue.tracking == "lean":
         raise NotBuilt(f'queue {queue.name!r}: tracking = "lean" is not built yet; use "full".')
-    if queue.on_bury == "halt":
-        raise NotBuilt(f'queue {queue.name!r}: on_bury = "halt" is not built yet; use "skip".')

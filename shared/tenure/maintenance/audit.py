@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from tenure.core.errors import ServiceError
-from tenure.maintenance.durable import Things
+from tenure.durable import Things
 from tenure.ports import Clock, Entropy, Item, Key, Refused, TaskStore
 
 LIFE_SECONDS = 400 * 86_400

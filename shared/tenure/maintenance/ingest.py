@@ -13,7 +13,7 @@ from typing import Any
 
 from tenure.core.errors import ServiceError
 from tenure.core.topology import Tier
-from tenure.maintenance.durable import Things
+from tenure.durable import Things
 from tenure.maintenance.letters import count_open
 from tenure.maintenance.parts import Parts
 from tenure.maintenance.scan import Scan

@@ -8,9 +8,8 @@ from tenure.core.filters import Filter
 from tenure.core.task import Row, State
 from tenure.maintenance.parts import Parts
 from tenure.ports import Key, TaskStore
-from tenure.rows import to_row
 
-PAGE = 200
+PAGE = 500
 """Letters read together."""
 
 
@@ -58,8 +57,8 @@ def open_pages(parts: Parts, queue: str, after_ms: int = 0, page: int = PAGE) ->
 
 
 def _rows(parts: Parts, keys: list[Key]) -> list[Row]:
-    rows = [to_row(item) for item in parts.store.get_many(keys) if item is not None]
-    return sorted((row for row in rows if is_open(row)), key=lambda row: (row.ended_at_ms, row.submitted_at_ms, row.id))
+    rows = [row for row in parts.readable(keys) if row is not None and is_open(row)]
+    return sorted(rows, key=lambda row: (row.ended_at_ms, row.submitted_at_ms, row.id))
 
 
 def count_open(store: TaskStore, queue: str, most: int) -> int:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tenure.core.envelope import encode, envelope_of
+from tenure.core.errors import UnsupportedVersion
 from tenure.core.letter import letter_of
 from tenure.core.machine import Stamp
 from tenure.core.task import Row
 from tenure.core.topology import Tier, Topology, group_id
-from tenure.ports import Clock, Entropy, PayloadStore, Send, TaskQueue, TaskStore, Telemetry
-from tenure.rows import Rows
+from tenure.ports import Clock, Entropy, Key, PayloadStore, Send, TaskQueue, TaskStore, Telemetry
+from tenure.rows import Rows, to_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,18 @@ class Parts:
     def rows(self) -> Rows:
         """Rows over the store."""
         return Rows(self.store)
+
+    def readable(self, keys: Sequence[Key]) -> list[Row | None]:
+        """The rows under these keys, in order; None where there is none, or where a newer tenure wrote what this one
+        cannot read: nothing is decided about it here. Raises ServiceError."""
+        rows: list[Row | None] = []
+        for key, item in zip(keys, self.store.get_many(keys) if keys else (), strict=True):
+            try:
+                rows.append(to_row(item) if item else None)
+            except UnsupportedVersion as error:
+                self.telemetry.emit("reconcile.failed", what=f"row {key.pk}", error=str(error))
+                rows.append(None)
+        return rows
 
     def stamp(self, by: str) -> Stamp:
         """Now, with a fresh write id."""

@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass
 
 from tenure.core.errors import ServiceError
-from tenure.maintenance.durable import Things
+from tenure.durable import Things
 from tenure.ports import Clock, Entropy, Item, Key, TaskStore, Unanswered
 
 CACHE_SECONDS = 10

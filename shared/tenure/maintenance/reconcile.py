@@ -39,7 +39,8 @@ class ReconcileReport:
     looked: rows read. resent: messages sent. later: rows that something explains. held: rows held after a restore.
     ended: cancelled or past their deadline. letters: letters sent. left: the row had moved on. overtaken: it moved
     while we wrote. unknown: a write without an answer. unsent: written, but SQS did not take the message (the row is
-    looked at again). keys, opened, released: halted keys looked at and opened, and tasks of theirs sent. failed: reads that failed, and rows that could not be read.
+    looked at again). keys, opened, released: halted keys looked at and opened, and tasks of theirs sent. failed: reads
+    that failed, and rows that could not be read.
     """
 
     counts: Counter[str] = field(default_factory=Counter)

@@ -10,8 +10,8 @@ from tenure.core.envelope import digest_of
 from tenure.core.errors import ServiceError, TenureError, UsageError
 from tenure.core.filters import parse
 from tenure.core.task import Row, Stored
+from tenure.durable import Things
 from tenure.maintenance.audit import Audit
-from tenure.maintenance.durable import Things
 from tenure.maintenance.letters import is_open
 from tenure.maintenance.parts import Parts
 from tenure.maintenance.plan import Plan, matching, plan, why_not

@@ -15,9 +15,9 @@ from tenure.core.errors import ServiceError
 from tenure.core.filters import parse
 from tenure.core.machine import Event
 from tenure.core.task import Row, State
+from tenure.durable import Things
 from tenure.maintenance import pace
 from tenure.maintenance.audit import Audit, Record
-from tenure.maintenance.durable import Things
 from tenure.maintenance.letters import is_open, queues_of
 from tenure.maintenance.parts import Parts
 from tenure.maintenance.plan import matching, plan, why_not

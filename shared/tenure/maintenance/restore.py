@@ -9,7 +9,7 @@ from __future__ import annotations
 from tenure.core import limits
 from tenure.core.errors import PayloadMissing, ServiceError, TooLarge
 from tenure.core.task import Stored
-from tenure.maintenance.durable import Things
+from tenure.durable import Things
 from tenure.maintenance.parts import Parts
 from tenure.ports import Entropy, Item, Key, TaskStore, Unanswered
 

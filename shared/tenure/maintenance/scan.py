@@ -11,9 +11,10 @@ from tenure.core.ingest import AHEAD, FOREIGN, LEASED, OPEN, BuryMoved, Drain, I
 from tenure.core.letter import ReadLetter, read_letter
 from tenure.core.task import Row
 from tenure.core.topology import Tier
+from tenure.keys import Keys
 from tenure.maintenance.parts import Parts, letter_send, message_of
 from tenure.ports import Delivery, Sent
-from tenure.rows import Stands
+from tenure.rows import Stands, row_key
 
 SCAN_SECONDS = 120
 """How long a letter is hidden while its DLQ is scanned; what stays is shown again at the scan's end."""
@@ -44,6 +45,7 @@ class Scan:
         self._rows = parts.rows
         self._tier = tier
         self._by = by
+        self._keys = Keys.of(parts.topology, parts.store, parts.clock, parts.entropy)
         self._dead = parts.dead(tier)
         self._kept: list[str] = []
         self._letter_ids: set[str] = set()
@@ -75,6 +77,9 @@ class Scan:
         found = self._read(deliveries)
         stamp = self._parts.stamp
         answers = [(each, self._decide(each, ingest(each.row, each.letter, stamp(self._by)))) for each in found]
+        for _, made in answers:
+            if isinstance(made, BuryMoved):
+                self._keys.halt(made.row)
         changes = [(each, made) for each, made in answers if made.row is not None]
         written = self._rows.replace_many([(each.row, made.row) for each, made in changes if made.row is not None])
         stand = {id(made): isinstance(answer, Stands) for (_, made), answer in zip(changes, written, strict=True)}
@@ -93,7 +98,8 @@ class Scan:
     def _read(self, deliveries: Sequence[Delivery]) -> list[Found]:
         letters = [read_letter(each.body, each.attributes) for each in deliveries]
         ids = [letter.envelope.id if letter.envelope else "" for letter in letters]
-        rows = dict(zip(wanted := sorted(set(ids) - {""}), self._rows.get_many(wanted), strict=True))
+        wanted = sorted(set(ids) - {""})
+        rows = dict(zip(wanted, self._parts.readable([row_key(id_) for id_ in wanted]), strict=True))
         self.counts["read"] += len(deliveries)
         return [
             Found(delivery, letter, rows.get(id_))

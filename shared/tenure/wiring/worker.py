@@ -15,6 +15,7 @@ from tenure.adapters.sqs import SqsQueue
 from tenure.config import WorkerConfig
 from tenure.core.errors import InvalidTopology
 from tenure.core.topology import Pool, Tier, Topology
+from tenure.keys import Keys
 from tenure.maintenance.pause import Pauses
 from tenure.ports import TaskStore
 from tenure.rows import Rows
@@ -99,6 +100,7 @@ def worker_of(
         worker_id=worker_id,
         pool=pool.name,
         max_running=pool.threads,
+        keys=Keys.of(topology, store, clock, entropy),
     )
     engine = Engine(parts, paused=Pauses(store, clock).paused)
     return Worker(

@@ -103,10 +103,10 @@ class Intake:
         try:
             return "" if keys.may_run(queue, envelope.key, envelope.id) else self._park(keys, held, row)
         except ServiceError as error:
-            return self.give_back(held, UNSURE_SECONDS, f"whether its ordering key is halted could not be read: {error}")
+            return self.give_back(held, UNSURE_SECONDS, f"its ordering key could not be read: {error}")
 
     def _park(self, keys: Keys, held: Held, row: Row | None) -> str:
-        """Take a task of a halted key off SQS: first the key says that it waits, then its row, then the message goes."""
+        """Take a task of a halted key off SQS: the key says that it waits, then its row does, then the message goes."""
         while row is not None and decide.can_wait(row, held.envelope):
             if row.state is not State.WAITING:
                 if not keys.park(row, held.delivery.sequence):

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from tenure.application import App
 from tenure.core import decide, lease, machine
 from tenure.core.decide import Ending, Settlement
+from tenure.core.errors import ServiceError
 from tenure.core.letter import Letter, letter_of, quarantine_of
 from tenure.core.machine import Stamp
 from tenure.core.outcome import Failed, Lost, Outcome, Released, Snoozed, Succeeded, describe
 from tenure.core.retry import Retry
 from tenure.core.task import Row, State, Stored
+from tenure.keys import Keys
 from tenure.ports import Clock, Delivery, Entropy, PayloadStore, Send, Sent, Telemetry, Threads
 from tenure.rows import Overtaken, Rows, Stands
 from tenure.worker.held import Held, Inbox
@@ -36,6 +38,8 @@ class EngineParts:
     worker_id: str
     pool: str = ""
     max_running: int = 1
+    keys: Keys | None = None
+    """Halted ordering keys; None where no queue halts."""
 
     def stamp(self) -> Stamp:
         """Now, with a fresh write id."""
@@ -62,7 +66,7 @@ class Settler:
         row: Row | None = held.row
         while row is not None:
             settlement = self._decide(held, row, outcome)
-            if settlement is None:
+            if settlement is None or (settlement.then == "bury" and not self.halt(settlement.row)):
                 return False
             answer = self._parts.rows.replace(row, settlement.row)
             if isinstance(answer, Stands):
@@ -87,6 +91,16 @@ class Settler:
         retry = held.definition.retry if held.definition else Retry()
         ending = Ending(retry, held.inbox.tier.ordered, self._parts.entropy.fraction(), stored)
         return decide.settle(row, outcome, ending, stamp)
+
+    def halt(self, row: Row) -> bool:
+        """Halt the key of a row that is to be buried, where its queue wants that; whether it may be buried now."""
+        try:
+            if self._parts.keys is not None:
+                self._parts.keys.halt(row)
+        except ServiceError as error:
+            self._parts.telemetry.emit("settle.unknown", task_id=row.id, error=str(error))
+            return False
+        return True
 
     def store(self, key: str, text: str, expires_at_s: int) -> Stored:
         """Put a text where its size belongs. Raises ServiceError or TooLarge."""
