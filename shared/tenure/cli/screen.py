@@ -15,7 +15,8 @@ from tenure.core.durations import text_of
 from tenure.core.task import Happening, Row, State
 from tenure.core.topology import Topology
 
-SHOWN = tuple(State)
+ALWAYS_SHOWN = (State.QUEUED, State.LEASED, State.RETRYING, State.COMPLETED, State.DEAD_LETTERED)
+"""Columns that are there from the start; the others come when a task is in their state, so that 80 columns suffice."""
 TITLES = {State.DEAD_LETTERED: "DEAD"}
 """Column titles, where the state's own name is too long for one."""
 
@@ -66,11 +67,13 @@ def _title(view: View) -> RenderableType:
 
 
 def _queues(view: View) -> RenderableType:
-    columns = [TITLES.get(state, state.value.upper()) for state in SHOWN]
+    met = {state for counts in view.counts.values() for state in counts}
+    shown = [state for state in State if state in ALWAYS_SHOWN or state in met]
+    columns = [TITLES.get(state, state.value.upper()) for state in shown]
     made = render.table("QUEUE", *columns, "WORKERS", right=columns)
     for queue in view.topology.queues:
         found = view.counts.get(queue.name, Counter())
-        cells = [number(found[state], render.STYLES[state]) for state in SHOWN]
+        cells = [number(found[state], render.STYLES[state]) for state in shown]
         made.add_row(Text(queue.name, style="bold"), *cells, Text(view.workers.get(queue.pool, ""), style="dim"))
     return made
 

@@ -28,9 +28,13 @@ class Snapshot:
 
     def events(self, limit: int) -> list[tuple[Happening, Row]]:
         """The latest happenings of all tasks, latest first."""
-        told = [(happening, row) for row in self.rows for happening in row.history]
-        told.sort(key=lambda pair: (pair[0].at_ms, pair[0].fence, pair[1].id), reverse=True)
-        return told[:limit]
+        told = [
+            (happening.at_ms, row.id, place, happening, row)
+            for row in self.rows
+            for place, happening in enumerate(row.history)
+        ]
+        told.sort(key=lambda each: each[:3], reverse=True)  # by place too: a millisecond can hold several of a task
+        return [(happening, row) for *_, happening, row in told[:limit]]
 
 
 def take(dynamodb: Any, table: str) -> Snapshot:
