@@ -19,6 +19,8 @@ from tenure.adapters.memory.scheduler import Killed
 from tenure.application import App
 from tenure.core.errors import ServiceError
 from tenure.core.limits import SQS_WAIT_SECONDS_MAX
+from tenure.core.retry import Retry
+from tenure.core.task import State
 from tenure.ports import Delivery
 from tenure.worker.acks import DirectAck
 from tenure.worker.held import Inbox
@@ -258,6 +260,23 @@ def test_a_handler_that_does_not_return_retires_its_process_after_the_healthy_on
     assert served.codes == [1]
     assert it.effects == ["stuck starts", "healthy starts", "healthy ends"]
     assert it.world.telemetry.count("worker.unfit") == 1
+
+
+def test_a_handler_that_heeds_its_timeout_late_does_not_retire_its_process():
+    """It returns ten seconds after its time was over: its attempt has failed, its thread is had back, work goes on."""
+    app = App("lab")
+    it = Lab(app)
+    app.task(queue="work", name="work")(lambda: it.effects.append("next"))
+    app.task(queue="work", name="late", timeout="30s", retry=Retry(max_attempts=1))(lambda: it.world.clock.sleep(40))
+    late = it.submit("late", max_attempts=1)
+    served = serve(it)
+    it.world.run(seconds=60)
+    assert it.row(late).state is State.DEAD_LETTERED
+    it.submit()
+    it.world.run(seconds=60)
+    assert it.effects == ["next"]
+    assert not served.ended
+    assert it.world.telemetry.count("worker.unfit") == 0
 
 
 def test_a_dead_thread_ends_the_process_for_replacement():

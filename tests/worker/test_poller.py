@@ -88,6 +88,16 @@ def test_an_idle_process_asks_three_times_a_minute_and_queue():
         assert {wait for _, wait, _ in queue.receives} <= {20}
 
 
+def test_a_queue_that_answers_every_long_poll_at_once_is_not_asked_in_a_loop():
+    """Not as SQS does: a proxy, a double, a fault. A request a second and no more."""
+    it = Lab()
+    asked: list[int] = []
+    it.queue.receive = lambda *_: asked.append(1) or []  # type: ignore[method-assign, func-returns-value] - the fault
+    serve(it)
+    it.world.run(seconds=60)
+    assert 50 <= len(asked) <= 61
+
+
 def test_a_message_is_received_at_once_on_whichever_queue_it_comes():
     """No queue waits for another's long poll."""
     shop = Shop(seconds=0)

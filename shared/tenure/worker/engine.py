@@ -50,8 +50,13 @@ class Engine:
     def stuck(self) -> int:
         """Handlers that have not returned though their time is over. Their tasks are settled; their threads are not
         to be had back, so a process whose threads are all stuck should be replaced."""
+        return self.stuck_for(0)
+
+    def stuck_for(self, seconds: float) -> int:
+        """Those of them whose time was over so long ago: one that heeds its timeout needs a moment to return."""
+        latest_ms = self._parts.clock.now_ms() - round(seconds * 1000)
         with self._lock:
-            return sum(held.timed_out for held in self._running)
+            return sum(held.timed_out and held.stops_at_ms <= latest_ms for held in self._running)
 
     def admit(self, inbox: Inbox, deliveries: Sequence[Delivery]) -> list[Unit]:
         """Let deliveries in: what is not ours is quarantined, what may not run goes back, the rest becomes units.

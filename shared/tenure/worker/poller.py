@@ -21,6 +21,8 @@ STOP_SECONDS = 110.0
 """What running handlers get after SIGTERM, of the 120 s that Fargate grants (ContainerDefinition.stopTimeout)."""
 FLUSH_SECONDS = 60.0
 """How often gathered metrics are written: CloudWatch keeps standard metrics by the minute."""
+STUCK_SECONDS = 30.0
+"""How long after its timeout a handler counts as one that will not return: one that heeds it needs a moment."""
 LAST_GRACE_SECONDS = 5.0
 """What handlers get to return in after they were told to stop: still within the 120 s."""
 
@@ -146,7 +148,7 @@ class Poller:
     def _fault(self) -> str:
         if any(thread.join(0) for thread in self._receiver_threads + self._runner_threads):
             return "one of its threads died"
-        if self._parts.engine.stuck:
+        if self._stuck():
             return "a handler does not return though its time is over, and its thread cannot be had back"
         return ""
 
@@ -162,8 +164,11 @@ class Poller:
                 parts.telemetry.emit("worker.unfit", worker=parts.worker_id, why=f"its liveness file: {error}")
             self._file_failed = True
 
+    def _stuck(self) -> int:
+        return self._parts.engine.stuck_for(STUCK_SECONDS)
+
     def _running_well(self) -> int:
-        return self._parts.engine.running - self._parts.engine.stuck
+        return self._parts.engine.running - self._stuck()
 
     # ---- the end -----------------------------------------------------------------------------------------------
     def _stop_starting(self) -> None:
@@ -182,7 +187,7 @@ class Poller:
         now = self._parts.clock.now_ms
         until_ms = now() + round(self._parts.stop_seconds * 1000)
         while now() < until_ms and self._asked < 2 and not self._done():
-            if self._running_well() == 0 and self._parts.engine.stuck:
+            if self._running_well() == 0 and self._stuck():
                 break  # nobody is left who would return
             self._tick()
         if self._done():

@@ -27,6 +27,8 @@ BACKOFF_SECONDS_BASE = 0.5
 BACKOFF_SECONDS_MAX = 30.0
 """Between failed polls: doubling from the base to this, less up to half of it by chance. A quarter of the time after
 which the process counts as dead (worker/liveness.py), so that a queue that heals is seen to heal."""
+EMPTY_SECONDS = 1.0
+"""After an idle poll that came back empty at once, which SQS does not do: whatever does must not be asked in a loop."""
 RECONNECT_AFTER_FAILURES = 3
 """After so many failures in a row, and at each multiple, the queue's client is built anew: its connections or its
 credentials may be what is broken."""
@@ -95,6 +97,7 @@ class Receiver:
         if not self._hungry:
             slots.give(granted, unused_by=flow.index)
             granted, limit, wait_seconds = 0, flow.share, limits.SQS_WAIT_SECONDS_MAX
+        began_at_ms = self._around.clock.now_ms()
         try:
             deliveries = flow.inbox.queue.receive(limit, wait_seconds)
         except BaseException:
@@ -102,6 +105,8 @@ class Receiver:
             raise
         self._answered()
         self._hungry = len(deliveries) >= limit
+        if wait_seconds and not deliveries and self.received_at_ms - began_at_ms < EMPTY_SECONDS * 1000:
+            self._around.stopping.wait(EMPTY_SECONDS)
         self._pass_on(deliveries, granted)
 
     def _take(self, wanted: int, timeout_seconds: float | None = None) -> int:
