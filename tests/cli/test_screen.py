@@ -1,6 +1,7 @@
 """`tenure dev`'s screen: what is counted and told, drawn within a small terminal."""
 
 from collections import Counter
+from typing import Any
 
 from rich.console import Console
 
@@ -19,7 +20,7 @@ def drawn(view: View, width: int = 80) -> str:
 
 
 def view_of(shop: Shop, snapshot: Snapshot, **changes: object) -> View:
-    values = {
+    values: dict[str, Any] = {
         "topology": shop.environment.topology,
         "endpoint_url": "http://127.0.0.1:40123",
         "counts": snapshot.counts(),
@@ -27,7 +28,7 @@ def view_of(shop: Shop, snapshot: Snapshot, **changes: object) -> View:
         "workers": {"quick": "2 environments", "steady": "1 process"},
         "up_seconds": 75,
     }
-    return View(**{**values, **changes})  # type: ignore[arg-type]
+    return View(**(values | changes))
 
 
 def rows(shop: Shop, *ids: str) -> Snapshot:
