@@ -18,7 +18,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "states.md"
 
 STATES = {
     State.SCHEDULED: "Due later than SQS can delay a message. There is none yet; reconcile sends it in time.",
-    State.WAITING: "Off the queue until its halted ordering key opens. (Halting is not built yet: nothing gets here.)",
+    State.WAITING: "Off the queue until its halted ordering key opens.",
     State.QUEUED: "A message is on its way, or lies in SQS.",
     State.LEASED: "A worker holds it, until the lease lapses or is settled.",
     State.RETRYING: "Between two attempts, or put off: it is due at a known time.",
@@ -41,7 +41,7 @@ EVENTS = {
     Event.BURY: ("a worker, or maintenance", "No further attempt: given up, budget used up, or nobody can run it."),
     Event.EXPIRE: ("whoever meets it", "Its deadline has passed."),
     Event.SEND: ("maintenance", "Another message is sent for it."),
-    Event.PARK: ("maintenance", "Its message is taken off the queue while its ordering key is halted."),
+    Event.PARK: ("a worker", "Its message is taken off the queue while its ordering key is halted."),
     Event.CONFIRM_LETTER: ("a worker, or maintenance", "Its letter lies in the DLQ."),
     Event.CANCEL: ("a person, or whoever meets it", "It ends on request."),
     Event.REQUEST_CANCEL: ("a person", "A running task is asked to stop; only a success still counts."),

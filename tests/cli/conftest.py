@@ -35,6 +35,7 @@ pool = "steady"
 [queues.ledger]
 pool = "quick"
 ordered = true
+on_bury = "halt"
 """
 
 APP = """

@@ -11,6 +11,7 @@ from tenure.core.letter import quarantine_of
 from tenure.ports import Send
 from tests.cli import states
 from tests.cli.conftest import Shop
+from tests.cli.test_keys import halted_key
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
 
@@ -31,6 +32,7 @@ def in_trouble(shop: Shop) -> dict[str, str]:
     letter = quarantine_of('{"tenure": 2}', {}, "", "m1", "envelope version 2")
     tier = shop.environment.topology.tier("media")
     shop.world.dead(tier).send_many([Send(letter.body, attributes=letter.attributes)])
+    halted_key(shop)
     error = states.row_of(shop, dead[0]).error
     assert error is not None
     detached = shop.run("replay", f"id:{dead[2]}", "--detach", "--reason", "later", "--yes", "-o", "json")

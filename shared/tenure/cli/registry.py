@@ -43,6 +43,7 @@ SECTIONS: tuple[tuple[str, dict[str, str]], ...] = (
             "dead": "tenure.cli.dead:dead",
             "replay": "tenure.cli.replay:replay",
             "discard": "tenure.cli.replay:discard",
+            "keys": "tenure.cli.keys:keys",
             "reconcile": "tenure.cli.house:reconcile",
             "audit": "tenure.cli.house:audit",
         },
