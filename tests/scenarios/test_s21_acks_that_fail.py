@@ -112,6 +112,29 @@ def test_a_give_back_that_fails_delays_a_message_and_loses_none(kind):
     assert it.effects == ["b"]
 
 
+def test_on_fifo_a_handler_that_outlives_its_visibility_has_a_dead_receipt():
+    """No fault injected: a FIFO queue that hides for a second, a handler of 1.5 s, and no beat yet. The delete is
+    refused, the task is completed, and its redelivery goes without a run."""
+    app = App("lab")
+    it = Lab(app, "ledger")
+    it.queue.visibility_seconds = 1
+
+    def work(key: str) -> str:
+        it.effects.append(key)
+        it.world.clock.sleep(1.5)
+        return key
+
+    app.task(queue="ledger", name="work", ordered_by="key")(work)
+    task_id = it.submit(args={"key": "a"}, ordering_key="a")
+    serve(it)
+    it.world.run(seconds=60)
+    assert it.effects == ["a"]
+    assert it.row(task_id).state is State.COMPLETED
+    told = it.events("ack.failed")
+    assert [(each["task_id"], each["what"]) for each in told] == [(task_id, "delete")]
+    assert it.messages() == 0
+
+
 def test_one_failed_entry_of_three_is_told_alone():
     """A batch give-back of three: the one that SQS did not take is named, and no other."""
     it = lab()

@@ -11,6 +11,7 @@ from tenure.core.topology import Pool, Queue, Topology
 from tenure.ports import Delivery, Send
 from tenure.worker.acks import DirectAck
 from tenure.worker.held import Inbox
+from tenure.worker.liveness import LivenessFile
 from tests.support.lab import Lab
 from tests.support.runtimes import Served, serve, serve_all
 
@@ -232,6 +233,16 @@ def test_gathered_metrics_are_written_each_minute_and_at_the_end():
     served.poller.drain()
     it.world.run(until=lambda: served.ended)
     assert len(flushed) == 6
+
+
+def test_a_sign_of_life_that_cannot_be_written_is_told_once_and_costs_no_task(tmp_path):
+    """A volume that is not mounted: the health check will fail, and until then the process works."""
+    shop = Shop(seconds=0)
+    shop.serve("normal", liveness=LivenessFile(tmp_path / "not mounted" / "alive"))
+    shop.submit("normal")
+    shop.world.run(seconds=60)
+    assert shop.done == ["normal"]
+    assert shop.world.telemetry.count("worker.unfit") == 1
 
 
 def test_a_poller_whose_parent_is_gone_drains():
