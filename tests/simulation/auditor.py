@@ -153,15 +153,15 @@ class Auditor:
             self._fault("ran without a row", start.task_id)
             return
         claimed = self._claims.get((start.task_id, start.fence))
-        if claimed is None or claimed.before is None:
+        if claimed is None:
             self._fault("ran without a claim", start.task_id, f"fence {start.fence}")
             return
         before = claimed.before
-        if before.state is not State.LEASED and claimed.at_ms < before.due_at_ms - SKEW_MS:
+        if before and before.state is not State.LEASED and claimed.at_ms < before.due_at_ms - SKEW_MS:
             self._fault("ran too early", start.task_id, f"{before.due_at_ms - claimed.at_ms} ms before it was due")
         if row.deadline_at_ms and claimed.at_ms > row.deadline_at_ms + SKEW_MS:
             self._fault("ran past its deadline", start.task_id, f"by {claimed.at_ms - row.deadline_at_ms} ms")
-        if before.cancel_requested_at_ms:
+        if before and before.cancel_requested_at_ms:
             self._fault("ran though cancelled", start.task_id, "its cancel was asked for before this claim")
         if row.fence != start.fence or row.state is not State.LEASED:
             self._fault("started on a lost lease", start.task_id, f"its row was {row.state}, fence {row.fence}")

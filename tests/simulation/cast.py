@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping as PyMapping
+from functools import partial
 from typing import Any
 
 from tenure.adapters.memory import World
 from tenure.adapters.memory.lambda_poller import LambdaPoller, Mapping
 from tenure.adapters.memory.scheduler import Process
 from tenure.client import Client
-from tenure.core.topology import Topology
+from tenure.core.topology import Tier, Topology
 from tenure.maintenance.parts import Parts
 from tenure.maintenance.pause import Pauses
 from tenure.rows import Rows
@@ -98,14 +99,13 @@ class Cast:
         """A Fargate worker that serves every queue."""
         world = self.world
 
-        def connect(queue: str) -> Inbox:
-            tier = self.topology.tier(queue)
+        def connect(tier: Tier) -> Inbox:
             main = world.queues(tier)
             return Inbox(tier, main, world.dead(tier), DirectAck(main, world.telemetry))
 
         parts = PollerParts(
             engine=self.engine(process),
-            connects=[lambda queue=queue.name: connect(queue) for queue in self.topology.queues],
+            connects=[partial(connect, tier) for tier in self.topology.tiers()],
             clock=world.clock_for(process.name),
             entropy=world.entropy,
             threads=world.threads,
@@ -115,9 +115,9 @@ class Cast:
         )
         return Poller(parts)
 
-    def mapping(self, queue: str, *, concurrency: int, skew_ms: Any = lambda: 0) -> LambdaPoller:
-        """A Lambda function on one queue, and the mapping that invokes it."""
-        world, tier, pool = self.world, self.topology.tier(queue), self.topology.pools[0]
+    def mapping(self, tier: Tier, *, concurrency: int, skew_ms: Any = lambda: 0) -> LambdaPoller:
+        """A Lambda function on one tier, and the mapping that invokes it."""
+        world, pool = self.world, self.topology.pools[0]
 
         def build(process: Process | None) -> Any:
             assert process is not None
@@ -140,6 +140,6 @@ class Cast:
             batch_size=pool.batch_size,
             concurrency=concurrency,
             pollers=concurrency + 1,
-            name=f"fn-{queue}",
+            name=f"fn-{tier.queue}-{tier.tier}",
         )
         return LambdaPoller(world, mapping)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -11,12 +13,24 @@ from tenure.adapters.memory.scheduler import Process
 from tenure.core.errors import KeyConflict, ServiceError, SubmitRefused
 from tenure.core.task import State
 from tenure.core.topology import Pool, Queue, Topology
+from tenure.ports import Send, Sent
 from tenure.worker.poller import Poller
 from tests.simulation.cast import Cast
 from tests.simulation.evidence import Evidence
 from tests.simulation.operators import SOON_SECONDS, Operators
 from tests.simulation.settings import CALM_SECONDS_MAX, SETTINGS, STEPS_MAX, Setting, coarse_ticks, setting_of
 from tests.simulation.workload import Planned, draw
+
+JUNK = (
+    "not json",
+    "[1, 2]",
+    '{"Records": [{"eventSource": "aws:s3"}]}',
+    '{"tenure": 1, "id": "x"}',
+    '{"tenure": 1, "id": "", "task": "work", "payload": {}}',
+    '{"tenure": 1, "id": "nobody", "task": "work", "row_version": 1, "payload": {}}',
+    '{"tenure": 1, "id": "nobody", "task": "unheard-of", "payload": {}}',
+    '{"tenure": 99, "id": "x", "task": "work", "payload": {}}',
+)
 
 
 class Play:
@@ -51,6 +65,7 @@ class Play:
             self._start_workers()
             self.operators.start()
             self._start_chaos()
+            self._start_vandal()
             self.world.run(seconds=self.setting.rough_seconds, steps_max=STEPS_MAX)
             self._calm_down()
         return self.evidence
@@ -87,7 +102,7 @@ class Play:
         def body() -> None:
             try:
                 self.world.clock.sleep(at_seconds)
-                self._submit(name, planned)
+                (self._write_message if planned.foreign else self._submit)(name, planned)
             finally:
                 self._submitting -= 1
 
@@ -113,11 +128,36 @@ class Play:
                 evidence.tell("submitted", planned.name, handle.id, "found" if handle.found else "")
                 return
 
+    def _write_message(self, process: str, planned: Planned) -> None:
+        """A producer in another language: one message in the documented form, sent until SQS says that it has it."""
+        queue = self.world.queues(self.topology.tier("work", planned.priority))
+        body = {"tenure": 1, "id": f"foreign-{planned.name}", "task": planned.task, "payload": planned.payload()}
+        self.evidence.names[f"foreign-{planned.name}"] = planned.name
+        while not isinstance(queue.send_many([Send(json.dumps(body | {"tier": planned.priority}))])[0], Sent):
+            self.world.clock.sleep(3)
+        self.evidence.tell("submitted", planned.name, f"foreign-{planned.name}")
+
+    def _start_vandal(self) -> None:
+        """Somebody sends what is no task of ours: it must get out of the way, into the DLQ."""
+        tiers = self.topology.tiers()
+
+        def body() -> None:
+            while not self.operators.calm:
+                self.world.clock.sleep(60)
+                if self.random.random() < self.setting.junk:
+                    tier = self.random.choice(tiers)
+                    send = Send(self.random.choice(JUNK), "k0" if tier.ordered else "", "")
+                    if tier.ordered:
+                        send = replace(send, deduplication_id=self.world.entropy.token())
+                    self.world.queues(tier).send_many([send])
+
+        self.world.process("vandal").start(body)
+
     # ---- workers -----------------------------------------------------------------------------------------------
     def _start_workers(self) -> None:
         if self.runtime == "lambda":
-            for queue in self.topology.queues:
-                made = self.cast.mapping(queue.name, concurrency=self.setting.workers, skew_ms=self._skew_ms)
+            for tier in self.topology.tiers():
+                made = self.cast.mapping(tier, concurrency=self.setting.workers, skew_ms=self._skew_ms)
                 made.start()
                 self._lambdas.append(made)
         else:
@@ -170,7 +210,7 @@ def _topology(runtime: str, random: Random, receive_count_max: int) -> Topology:
     if runtime == "lambda":
         pool = {"kind": "lambda", "longest_runtime_seconds": 150, "batch_size": batch_size}
     queues = (
-        Queue(name="work", pool="many", receive_count_max=receive_count_max),
+        Queue(name="work", pool="many", tiers=("high", "normal"), receive_count_max=receive_count_max),
         Queue(name="ledger", pool="many", ordered=True, receive_count_max=1000),
     )
     pools = (Pool(name="many", threads=threads, **pool),)

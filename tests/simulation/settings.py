@@ -35,6 +35,8 @@ class Setting:
     """A Fargate worker is told to stop, as by SIGTERM."""
     receive_count_max: int = 200
     """Of the standard queue: after so many receives SQS itself moves a message to the DLQ."""
+    junk: float = 0.0
+    """Messages that are no task of ours."""
     pause: float = 0.0
     replay: float = 0.0
     discard: float = 0.0
@@ -52,7 +54,7 @@ QUIET = Setting(faults=Faults.none(), kill=0.0, stall=0.0, skew_ms=0, drain=0.0)
 
 SETTINGS: dict[str, Setting] = {
     "quiet": QUIET,
-    "rough": Setting(),
+    "rough": Setting(junk=0.2),
     "storm": Setting(Mix(slow=0.7), Faults.rough(0.01), kill=0.15, stall=1.0, drain=0.1),
     "lapses": Setting(
         Mix(slow=1.0, span_seconds=300),
@@ -70,7 +72,7 @@ SETTINGS: dict[str, Setting] = {
     "deadly": replace(QUIET, mix=Mix(tasks=16, ordered=0.2, deadly=0.4, span_seconds=300)),
     "crowd": Setting(Mix(tasks=30, keys=3, span_seconds=60, deadly=0.15, slow=0.3), Faults.rough(0.01)),
     "people": Setting(
-        Mix(tasks=14, deadly=0.2), kill=0.05, stall=0.02, pause=0.1, replay=0.15, discard=0.03, redrive=0.1
+        Mix(tasks=14, deadly=0.2), kill=0.05, stall=0.02, junk=0.1, pause=0.1, replay=0.15, discard=0.03, redrive=0.1
     ),
     "paused": replace(QUIET, pause=0.5, replay=0.1, receive_count_max=10),
     "natives": Setting(Mix(tasks=14), kill=0.02, stall=0.02, receive_count_max=10, pause=0.3, replay=0.1),

@@ -48,6 +48,10 @@ class Planned:
     cancel_at_seconds: float | None = None
     size_bytes: int = 0
     """Of a filler in its payload, so that some payloads lie beside the row and some in the bucket."""
+    priority: Literal["high", "normal", "low"] = "normal"
+    tenant: str = ""
+    foreign: bool = False
+    """Submitted by a program in another language: a message alone, as docs/envelope.md allows it."""
 
     @property
     def ordered(self) -> bool:
@@ -83,6 +87,7 @@ class Mix:
     again: float = 0.3
     deadly: float = 0.1
     slow: float = 0.15
+    foreign: float = 0.1
 
 
 def draw(seed: int, mix: Mix) -> list[Planned]:
@@ -99,6 +104,7 @@ def _task(random: Random, name: str, mix: Mix) -> Planned:
     moments = (at, *(at + random.choice((0.0, 5.0, 200.0)) for _ in range(random.randint(1, 2)))) if again else (at,)
     deadline = random.choice((30.0, 120.0, 1200.0)) if random.random() < 0.1 else None
     delay = random.choice((20.0, 300.0, 899.0, 2000.0)) if not ordered and random.random() < 0.2 else 0.0
+    foreign = not ordered and not again and not delay and deadline is None and random.random() < mix.foreign
     return Planned(
         name=name,
         task=task,
@@ -109,7 +115,10 @@ def _task(random: Random, name: str, mix: Mix) -> Planned:
         delay_seconds=delay,
         deadline_seconds=None if deadline is None else delay + deadline,
         cancel_at_seconds=at + random.choice((1.0, 30.0, 100.0, 400.0)) if random.random() < 0.12 else None,
-        size_bytes=random.choice((2000, 20_000)) if random.random() < 0.15 else 0,
+        size_bytes=random.choice((2000, 2000 if foreign else 20_000)) if random.random() < 0.15 else 0,
+        priority="high" if not ordered and random.random() < 0.3 else "normal",
+        tenant=random.choice(("", "acme", "a name with blanks")) if not ordered else "",
+        foreign=foreign,
     )
 
 
