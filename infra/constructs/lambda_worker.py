@@ -14,8 +14,6 @@ from constructs import Construct
 
 from infra.constructs import roles
 from infra.constructs.task_queue import TaskQueue
-from tenure.core import limits
-from tenure.core.errors import InvalidTopology
 from tenure.core.topology import Pool
 
 
@@ -49,7 +47,6 @@ class Function(Construct):
     ) -> None:
         """`handler` is Lambda's own notation: module.function."""
         super().__init__(scope, construct_id)
-        _refuse_large_environment(construct_id, variables)
         self.timeout_seconds = timeout_seconds
         self.log_group = logs.LogGroup(self, "Logs", retention=program.log_retention, removal_policy=program.removal)
         # Not AWSLambdaBasicExecutionRole: that one may write every log group there is.
@@ -148,12 +145,3 @@ class LambdaWorker(Construct):
         # Lambda tries the role's rights on the queue when the mapping is made.
         mapping.node.add_dependency(self.worker.role)
         return mapping
-
-
-def _refuse_large_environment(name: str, variables: Mapping[str, str]) -> None:
-    size_bytes = sum(len(key) + len(value.encode()) for key, value in variables.items())
-    if size_bytes > limits.LAMBDA_ENVIRONMENT_BYTES_MAX:
-        raise InvalidTopology(
-            f"function {name!r}: its environment variables are {size_bytes:,} bytes; Lambda takes "
-            f"{limits.LAMBDA_ENVIRONMENT_BYTES_MAX:,}. Shorten owner, runbook or deploy.variables."
-        )

@@ -59,12 +59,13 @@ class MaintenanceFunction(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self.duty = duty
+        reads = [] if "TENURE_TOPOLOGY" in variables else roles.reads_published(stores)
         self.worker = Function(
             self,
             "Duty",
             program=program,
             handler=duty.handler,
-            statements=duty.statements(stores),
+            statements=[*duty.statements(stores), *reads],
             variables=variables,
             timeout_seconds=duty.timeout_seconds,
             memory_mb=duty.memory_mb,

@@ -47,15 +47,22 @@ class PublishedTopology(Construct):
         ]
 
 
-def _parameters(topology: Topology, tasks: Iterable[TaskFacts]) -> dict[str, str]:
-    """The parameters with tokens for URLs, measured with URLs as long as they will be: a token is much shorter."""
+def at_full_length(topology: Topology) -> tuple[Topology, dict[str, str]]:
+    """The topology with URLs as long as they will be, and what each stands for: a token is much shorter than what it
+    becomes, so sizes are judged by these."""
     long = {f"{t.queue}/{t.tier}": (_URL + t.name, _URL + t.dead_name) for t in topology.tiers()}
     stand_ins = {
         place: real for key, pair in long.items() for place, real in zip(pair, topology.urls[key], strict=True)
     }
-    found = published.parameters(topology.model_copy(update={"urls": long}), tasks)
+    return topology.model_copy(update={"urls": long}), stand_ins
+
+
+def _parameters(topology: Topology, tasks: Iterable[TaskFacts]) -> dict[str, str]:
+    """The parameters, judged at full length, with tokens where URLs will stand."""
+    full, stand_ins = at_full_length(topology)
+    found = published.parameters(full, tasks)
     for name, value in found.items():
-        # Longest first: a queue's URL is the beginning of its DLQ's.
+        # Longest first: a queue's URL may be the beginning of another's.
         for place in sorted(stand_ins, key=len, reverse=True):
             value = value.replace(place, stand_ins[place])
         found[name] = value

@@ -131,6 +131,11 @@ def operator_acts(stores: Stores) -> Statements:
     ]
 
 
+def reads_published(stores: Stores) -> Statements:
+    """What a duty needs besides, whose variables cannot hold the whole topology."""
+    return [_published(stores)]
+
+
 def own_logs(log_group_arn: str) -> iam.PolicyStatement:
     """Write one's own log group. It is there already, so nobody needs CreateLogGroup."""
     return _allow("WriteOwnLogs", ["logs:CreateLogStream", "logs:PutLogEvents"], [log_group_arn])

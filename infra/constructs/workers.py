@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_ecr_assets as ecr_assets
@@ -21,13 +21,17 @@ from infra.constructs.lambda_worker import LambdaWorker, Program
 from infra.constructs.maintenance_function import DUTIES, Duty, MaintenanceFunction
 from infra.constructs.network import WorkerNetwork
 from infra.constructs.private_bucket import PrivateBucket
+from infra.constructs.published_topology import at_full_length
 from infra.constructs.stores import Stores
 from infra.environment import Settings
-from tenure.core import published
+from tenure.core import limits, published
+from tenure.core.errors import InvalidTopology
 from tenure.core.topology import Pool, Queue, Topology
 
 WORKER_HANDLER = "functions.worker.handler.handler"
 DOCKERFILE = "functions/poller/Dockerfile"
+TOPOLOGY_BYTES_MAX = limits.LAMBDA_ENVIRONMENT_BYTES_MAX - 512
+"""Of TENURE_TOPOLOGY; the rest is for the other variables, and for the names of table and bucket."""
 LOG_RETENTION = {
     1: logs.RetentionDays.ONE_DAY,
     7: logs.RetentionDays.ONE_WEEK,
@@ -159,14 +163,14 @@ class Workers(Construct):
                 duty=duty,
                 stores=self.stores,
                 program=self.program,
-                variables=self._variables(self.stores.deployed),
+                variables=self._duty_variables(),
                 group=group,
             )
             for duty in duties
         }
 
     def _worker_variables(self, pool: Pool, queues: Sequence[str], submits: Sequence[str]) -> dict[str, str]:
-        """A worker's slice of the topology: the queues it serves and those that it may submit to."""
+        """What a worker is told: the queues it serves and those that it may submit to, and the handlers' variables."""
         whole = self.stores.deployed
         parts = [published.slice_of(whole, queue=name) for name in dict.fromkeys([*queues, *submits])]
         topology = whole.model_copy(
@@ -177,14 +181,27 @@ class Workers(Construct):
             }
         )
         files = {self.settings.deployment.files_variable: f"s3://{self.files.bucket.bucket_name}"} if self.files else {}
-        return {**self._variables(topology), "TENURE_POOL": pool.name, **self.settings.deployment.variables, **files}
+        handlers = {**self.settings.deployment.variables, **files}
+        if pool.kind == "lambda":
+            _refuse_large(queues[0], topology, handlers)
+        return {**self._variables(topology), "TENURE_POOL": pool.name, **handlers}
 
     def _variables(self, topology: Topology) -> dict[str, str]:
         return {
             "TENURE_APP": self.settings.environment.app,
             "TENURE_ENVIRONMENT": topology.environment,
-            "TENURE_TOPOLOGY": topology.model_dump_json(exclude_defaults=True),
+            "TENURE_TOPOLOGY": _as_variable(topology),
         }
+
+    def _duty_variables(self) -> dict[str, str]:
+        """A duty's variables: with the whole topology, as long as Lambda takes it; else it reads what is published."""
+        whole = self.stores.deployed
+        full, _ = at_full_length(whole)
+        size_bytes = len(_as_variable(full).encode())
+        variables = self._variables(whole)
+        if size_bytes > TOPOLOGY_BYTES_MAX:
+            del variables["TENURE_TOPOLOGY"]
+        return variables
 
     def _files_statements(self) -> list[iam.PolicyStatement]:
         if self.files is None:
@@ -196,6 +213,24 @@ class Workers(Construct):
             ),
             iam.PolicyStatement(sid="ListOwnFiles", actions=["s3:ListBucket"], resources=[bucket.bucket_arn]),
         ]
+
+
+def _refuse_large(queue: str, topology: Topology, handlers: Mapping[str, str]) -> None:
+    """Raise InvalidTopology if a function's variables would exceed what Lambda takes."""
+    full, _ = at_full_length(topology)
+    own = sum(len(name) + len(value.encode()) for name, value in handlers.items())
+    size_bytes = len(_as_variable(full).encode()) + own
+    if size_bytes > TOPOLOGY_BYTES_MAX:
+        raise InvalidTopology(
+            f"queue {queue!r}: its function's variables would be {size_bytes:,} bytes and more; Lambda takes "
+            f"{limits.LAMBDA_ENVIRONMENT_BYTES_MAX:,} in all. Shorten deploy.variables or deploy.submits.{queue}, or "
+            "the queue's owner and runbook."
+        )
+
+
+def _as_variable(topology: Topology) -> str:
+    """What is at its default is left out: code and variables are deployed together."""
+    return topology.model_dump_json(exclude_defaults=True)
 
 
 def written() -> list[Duty]:

@@ -13,11 +13,12 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import boto3
 from rich.console import Console
 
 from examples.restaurant import settings as restaurant
@@ -35,6 +36,9 @@ from tools.deploy_local import container, machine, work
 from tools.deploy_local.cdk import Cdk
 
 FOLDER = machine.ROOT / ".work" / "deploy-local"
+ROOT_PATH = published.path("restaurant", "local")
+WAITING_SECONDS = 60
+"""How long the tasks are delayed that wait through a deployment; on a busy machine it takes a while."""
 UNPACKED_BYTES_MAX = 250_000_000
 """A function's code, unpacked. lambda/latest/dg/gettingstarted-limits.html"""
 
@@ -66,14 +70,14 @@ class Story:
         self.console.print(f"          [green]✓[/] {what}")
 
 
-def write_environment(partner_url: str, **changes: str) -> Path:
+def write_environment(partner_url: str, changes: Mapping[str, str] | None = None) -> Path:
     """infra/environments/local.toml as this machine needs it, with `changes` (text -> text) made; its directory."""
     text = (machine.ROOT / "infra" / "environments" / "local.toml").read_text(encoding="utf-8")
     architecture = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
     text = re.sub(r'python_version = ".*"', f'python_version = "{machine.python_version()}"', text)
     text = re.sub(r'architecture = ".*"', f'architecture = "{architecture}"', text)
     text = re.sub(rf"{restaurant.PARTNERS} = .*", f'{restaurant.PARTNERS} = "{partner_url}"', text)
-    for old, new in changes.items():
+    for old, new in (changes or {}).items():
         if old not in text:
             raise Wrong(f"local.toml does not hold {old!r}")
         text = text.replace(old, new)
@@ -87,20 +91,14 @@ class Clients:
     """boto3 clients of the emulator. boto3 is told where it is by the environment, as in a user's own program."""
 
     def __init__(self) -> None:
-        import boto3
-
-        self._client: Any = boto3.client
-        self.made: dict[str, Any] = {}
-
-    def __getattr__(self, service: str) -> Any:
-        if service not in self.made:
-            self.made[service] = self._client(service)
-        return self.made[service]
+        self.sqs, self.dynamodb, self.s3 = boto3.client("sqs"), boto3.client("dynamodb"), boto3.client("s3")
+        self.ssm, self.ecs, self.lambda_ = boto3.client("ssm"), boto3.client("ecs"), boto3.client("lambda")
+        self.cloudwatch = boto3.client("cloudwatch")
 
 
 def functions_of(clients: Clients) -> dict[str, dict[str, Any]]:
     """tenure's functions by what they do, "media" or "reconcile" say."""
-    found = clients.__getattr__("lambda").list_functions()["Functions"]
+    found = clients.lambda_.list_functions()["Functions"]
     return {f["Description"].rpartition(" ")[2]: f for f in found if f.get("Description", "").startswith("tenure")}
 
 
@@ -121,7 +119,7 @@ def check_deployment(story: Story, clients: Clients) -> None:
         dead = json.loads(told["RedrivePolicy"])["deadLetterTargetArn"]
         if not dead.endswith(tier.dead_url.rpartition("/")[2]):
             raise Wrong(f"{tier.url} does not redrive into {tier.dead_url} but into {dead}")
-    mappings = clients.__getattr__("lambda").list_event_source_mappings()["EventSourceMappings"]
+    mappings = clients.lambda_.list_event_source_mappings()["EventSourceMappings"]
     story.must(
         len(mappings) == 4 and all(m["FunctionResponseTypes"] == ["ReportBatchItemFailures"] for m in mappings),
         f"{len(mappings)} event source mappings that read partial batch responses",
@@ -136,7 +134,7 @@ def check_deployment(story: Story, clients: Clients) -> None:
 def invoke(clients: Clients, name: str, event: dict[str, Any]) -> dict[str, Any]:
     """Call one of tenure's functions by hand. Raises Wrong if it fails."""
     arn = functions_of(clients)[name]["FunctionArn"]
-    answer = clients.__getattr__("lambda").invoke(FunctionName=arn, Payload=json.dumps(event).encode())
+    answer = clients.lambda_.invoke(FunctionName=arn, Payload=json.dumps(event).encode())
     said = answer["Payload"].read().decode()
     if answer.get("FunctionError"):
         raise Wrong(f"function {name} failed: {said[:2000]}")
@@ -148,8 +146,10 @@ def first_deployment(story: Story, cdk: Cdk, clients: Clients) -> None:
     """Bootstrap and deploy, as on an account that has seen neither."""
     with story.part("cdk bootstrap"):
         cdk.bootstrap()
-    with story.part("cdk deploy -c env=local --all"):
-        cdk.deploy()
+    with story.part("cdk synth -c env=local"):
+        assembly = cdk.synth("first")
+    with story.part("cdk deploy --all"):
+        cdk.deploy(assembly)
     check_deployment(story, clients)
 
 
@@ -193,28 +193,31 @@ def keep_house(story: Story, clients: Clients, done: work.Work) -> None:
 
 def redeploy(story: Story, cdk: Cdk, clients: Clients, partner_url: str) -> None:
     """A changed file updates in place, with tasks waiting in the queues, and loses none of them."""
-    with story.part("cdk diff"):
-        different = cdk.diff()
-    story.must(different == 0, "no difference between what is deployed and a fresh synth")
-    before, urls = functions_of(clients), deployed(clients).urls
-    store = open_store(before["media"]["Environment"]["Variables"][restaurant.STORE])
-    waiting = work.Work()
-    work.submit_delayed(waiting, store, "r3", 25, 5)
+    with story.part("cdk diff of a fresh synth"):
+        different = cdk.diff(cdk.synth("again"))
+    story.must(different == 0, "no difference from what is deployed")
     changes = {
         "memory_mb = 512": "memory_mb = 768",
         "[queues.partners]": '[queues.mail]\npool = "careful"\nowner = "menu team"\n\n[queues.partners]',
     }
-    write_environment(partner_url, **changes)
-    with story.part(f"cdk deploy of a changed file, {len(waiting.names)} tasks waiting"):
-        cdk.deploy()
-    after = functions_of(clients)
+    write_environment(partner_url, changes)
+    with story.part("cdk synth of a changed file: more memory, a queue more"):
+        assembly = cdk.synth("changed")
+    before, old = functions_of(clients), deployed(clients)
+    store = open_store(before["media"]["Environment"]["Variables"][restaurant.STORE])
+    waiting = work.Work()
+    work.submit_delayed(waiting, store, "r3", WAITING_SECONDS, 5)
+    with story.part(f"cdk deploy of it, with {len(waiting.names)} tasks waiting in their queue"):
+        cdk.deploy(assembly)
+    after, new = functions_of(clients), deployed(clients)
+    still = [row.state.value for row in take(clients.dynamodb, new.table_name).rows if row.id in waiting.names]
+    story.must(len(still) == 5 and set(still) == {"queued"}, "they waited all the while")
     kept = all(after[name]["FunctionArn"] == before[name]["FunctionArn"] for name in before)
     story.must(kept and after["media"]["MemorySize"] == 768, "the functions were updated in place")
-    now = deployed(clients)
-    story.must(all(now.urls[key] == urls[key] for key in urls), "the queues are the same ones")
-    story.must("mail/normal" in now.urls and "mail" in after, "the new queue is there, published, with its function")
+    story.must(all(new.urls[key] == old.urls[key] for key in old.urls), "the queues are the same ones")
+    story.must("mail/normal" in new.urls and "mail" in after, "the new queue is there, published, with its function")
     with story.part("the tasks that waited"):
-        rows = work.wait(waiting, lambda: take(clients.dynamodb, now.table_name).rows)
+        rows = work.wait(waiting, lambda: take(clients.dynamodb, new.table_name).rows)
     wrong = list(work.faults(waiting, rows))
     story.must(not wrong, "none was lost" if not wrong else "\n".join(wrong))
 
@@ -222,14 +225,12 @@ def redeploy(story: Story, cdk: Cdk, clients: Clients, partner_url: str) -> None
 def take_down(story: Story, cdk: Cdk, clients: Clients) -> None:
     """Development tears down clean."""
     with story.part("cdk destroy --all"):
-        cdk.destroy()
+        cdk.destroy(cdk.folder / "changed")
     left = {
         "queues": clients.sqs.list_queues().get("QueueUrls", []),
         "tables": clients.dynamodb.list_tables()["TableNames"],
-        "functions": clients.__getattr__("lambda").list_functions()["Functions"],
-        "parameters": clients.ssm.get_parameters_by_path(Path=published.path("restaurant", "local"), Recursive=True)[
-            "Parameters"
-        ],
+        "functions": clients.lambda_.list_functions()["Functions"],
+        "parameters": clients.ssm.get_parameters_by_path(Path=ROOT_PATH, Recursive=True)["Parameters"],
         "buckets": [b["Name"] for b in clients.s3.list_buckets()["Buckets"] if not b["Name"].startswith("cdk-")],
     }
     wrong = {kind: found for kind, found in left.items() if found}

@@ -36,28 +36,34 @@ class Cdk:
 
     def bootstrap(self) -> None:
         """`cdk bootstrap`, from a directory without an app: it needs none."""
-        self._run("bootstrap", f"aws://{ACCOUNT}/{REGION}", cwd=self.folder, context=False)
+        self._run("bootstrap", f"aws://{ACCOUNT}/{REGION}", cwd=self.folder)
 
-    def deploy(self) -> str:
-        """`cdk deploy --all`; what it said."""
-        return self._run("deploy", "--all", "--require-approval", "never", "--output", str(self.folder / "cdk.out"))
+    def synth(self, name: str) -> Path:
+        """`cdk synth`; the assembly."""
+        place = self.folder / name
+        values = {"env": "local", "environments": self.environments, "bundle": self.bundle}
+        context = [part for key, value in values.items() for part in ("-c", f"{key}={value}")]
+        self._run("synth", "--quiet", *context, "--output", str(place))
+        return place
 
-    def diff(self) -> int:
-        """`cdk diff`; the number of stacks with differences. It compares the deployed with a fresh synth."""
-        said = self._run("diff", "--output", str(self.folder / "cdk.out"))
+    def deploy(self, assembly: Path) -> None:
+        """`cdk deploy --all` of an assembly."""
+        self._run("deploy", "--all", "--require-approval", "never", "--app", str(assembly))
+
+    def diff(self, assembly: Path) -> int:
+        """`cdk diff` of an assembly against what is deployed; the number of stacks with differences."""
+        said = self._run("diff", "--app", str(assembly))
         found = re.search(r"Number of stacks with differences: (\d+)", said)
         if not found:
             raise CdkFailed(f"cdk diff did not tell the number of differences:\n{said[-2000:]}")
         return int(found[1])
 
-    def destroy(self) -> None:
+    def destroy(self, assembly: Path) -> None:
         """`cdk destroy --all`."""
-        self._run("destroy", "--all", "--force", "--output", str(self.folder / "cdk.out"))
+        self._run("destroy", "--all", "--force", "--app", str(assembly))
 
-    def _run(self, *words: str, cwd: Path = ROOT, context: bool = True) -> str:
-        values = {"env": "local", "environments": self.environments, "bundle": self.bundle} if context else {}
-        told = [part for name, value in values.items() for part in ("-c", f"{name}={value}")]
-        command = [str(CDK), *words, *told, "--no-notices", "--no-color"]
+    def _run(self, *words: str, cwd: Path = ROOT) -> str:
+        command = [str(CDK), *words, "--no-notices", "--no-color"]
         done = run(command, {**self.variables, **QUIET}, cwd=cwd, log=self.folder / "cdk.log")
         if done.returncode:
             raise CdkFailed(f"cdk {words[0]} ended with {done.returncode}:\n{(done.stdout + done.stderr)[-4000:]}")
