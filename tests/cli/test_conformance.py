@@ -23,6 +23,7 @@ from tenure.conformance.sandbox import PREFIX, Sandbox
 from tenure.conformance.suite import CHECKS
 from tenure.local.emulator import Emulator
 from tests.support import ministack as server
+from tools import draw_conformance
 
 
 @pytest.fixture(scope="module")
@@ -218,3 +219,9 @@ def test_only_checks_that_exist_are_listed_as_different() -> None:
     ids = {each.id for each in CHECKS}
     assert len(ids) == len(CHECKS)
     assert all(set(listed) <= ids for listed in EXPECTED.values())
+
+
+def test_the_page_tells_of_every_check_and_every_difference() -> None:
+    """docs/conformance.md has the table that checks and list make."""
+    page = draw_conformance.PAGE.read_text(encoding="utf-8")
+    assert page == draw_conformance.with_table(page), "run: python -m tools.draw_conformance"

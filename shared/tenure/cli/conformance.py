@@ -142,8 +142,8 @@ def _plan(checks: Sequence[Check], where: str, profile: str | None) -> str:
     whose = f" (profile {profile})" if profile else ""
     return (
         f"nothing was run. With --yes this makes queues, a table and a bucket in {where}{whose}, all named {PREFIX}…, "
-        f"makes {render.count(len(checks), 'check')} with them, and removes them again. {COST} It needs the permissions "
-        "listed in docs/conformance.md."
+        f"makes {render.count(len(checks), 'check')} with them, and removes them again. {COST} "
+        "It needs the permissions listed in docs/conformance.md."
     )
 
 
