@@ -8,7 +8,7 @@ from typing import Any
 
 from tenure.adapters.memory import World
 from tenure.adapters.memory.lambda_poller import LambdaPoller, Mapping
-from tenure.adapters.memory.scheduler import Process
+from tenure.adapters.memory.process import Process
 from tenure.client import Client
 from tenure.core.topology import Tier, Topology
 from tenure.maintenance.parts import Parts

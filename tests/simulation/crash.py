@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tenure.adapters.memory import World
-from tenure.adapters.memory.scheduler import Process
+from tenure.adapters.memory.process import Process
 from tenure.core.errors import ServiceError
 from tenure.core.task import FINAL, State
 from tenure.core.topology import Pool, Queue, Topology

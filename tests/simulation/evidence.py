@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tenure.adapters.memory import World
 from tenure.adapters.memory.message import Message
 from tenure.adapters.memory.queue import MemoryQueue
+from tenure.adapters.memory.scheduler import LATE
 from tenure.core.envelope import Envelope, decode
 from tenure.core.errors import DecodeError
 from tenure.core.task import FINAL, Row
@@ -128,7 +129,7 @@ class Evidence:
     def process(self) -> str:
         """Who acts now."""
         thread = self.world.scheduler.current()
-        return thread.process.name if thread else "test"
+        return thread.process.name.removeprefix(LATE) if thread else "test"
 
     def effect(self, name: str, fence: int) -> bool:
         """A write downstream; whether it was accepted."""

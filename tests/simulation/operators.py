@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
-from tenure.adapters.memory.scheduler import Process
+from tenure.adapters.memory.process import Process
 from tenure.core.errors import ServiceError, TaskNotFound
 from tenure.maintenance.discard import Discard
 from tenure.maintenance.ingest import Ingest

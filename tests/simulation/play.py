@@ -9,7 +9,7 @@ from typing import Any
 
 from tenure.adapters.memory import Faults, World
 from tenure.adapters.memory.lambda_poller import LambdaPoller
-from tenure.adapters.memory.scheduler import Process
+from tenure.adapters.memory.process import Process
 from tenure.core.errors import KeyConflict, ServiceError, SubmitRefused
 from tenure.core.task import State
 from tenure.core.topology import Pool, Queue, Topology

@@ -157,3 +157,18 @@ def test_a_process_dies_at_the_step_it_is_told():
         world.run()
         sent.append(len(queue.all()))
     assert sent == [0, 1, 2, 3, 3, 3]
+
+
+def test_a_request_on_the_wire_may_be_carried_out_after_its_sender_died():
+    """Half of the requests that a process died at arrive all the same, later, and without it."""
+    arrived = 0
+    for seed in range(40):
+        world = World(seed, Faults(late_seconds=100))
+        queue = world.queue("q")
+        world.process("p").at_step(1, world.process("p").kill)
+        world.spawn("p", lambda queue=queue: queue.send_many([Send("x")]))
+        world.run(until=lambda world=world: world.process("p").dead)
+        assert queue.all() == []
+        world.run(seconds=100)
+        arrived += len(queue.all())
+    assert 10 < arrived < 30

@@ -50,6 +50,10 @@ class Faults:
     payload_fails: float = 0.0
     """A put or get that raises ServiceError; half of the puts were stored."""
 
+    # the wire
+    late_seconds: float = 0.0
+    """In a simulation: a request whose caller died at it or got no answer may be carried out up to this much later."""
+
     # time
     slow_call: float = 0.0
     """A call in a scheduled world that takes up to `slow_call_seconds`."""
@@ -80,5 +84,6 @@ class Faults:
             change_unanswered=chance,
             depth_error=0.3,
             payload_fails=chance / 2,
+            late_seconds=120.0,
             slow_call=chance / 3,
         )

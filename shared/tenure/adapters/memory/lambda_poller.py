@@ -18,8 +18,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tenure.adapters.memory.process import Process
 from tenure.adapters.memory.queue import ARN, MemoryQueue
-from tenure.adapters.memory.scheduler import Process
 from tenure.adapters.memory.world import World
 from tenure.core.batch_answer import interpret
 from tenure.core.errors import ServiceError

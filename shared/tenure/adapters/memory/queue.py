@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from random import Random
 
+from tenure.adapters.memory import answers
 from tenure.adapters.memory.faults import Faults
 from tenure.adapters.memory.message import Deduplication, Message, Receipt, refusal
 from tenure.adapters.memory.scheduler import Scheduler
@@ -82,9 +83,9 @@ class MemoryQueue:
         outcomes: list[Sent | NotSent] = []
         held: set[str] = set()
         for send in sends:
-            self._scheduler.step(f"{self._name} send")
+            self._scheduler.step_to(f"{self._name} send", partial(self._store, send), self._late_for(send))
             with self._scheduler.guard():
-                outcome = HELD_BACK if send.group in held else self._send_somehow(send)
+                outcome = answers.HELD_BACK if send.group in held else self._send_somehow(send)
             if self._ordered and isinstance(outcome, NotSent) and not outcome.definite:
                 held.add(send.group)
             outcomes.append(outcome)
@@ -98,10 +99,15 @@ class MemoryQueue:
         if self._chance(self.faults.send_unanswered):
             if self._chance(0.5):
                 self._store(send)
+            elif self._chance(0.5):
+                self._scheduler.later(self.faults.late_seconds, partial(self._store, send))
             return NotSent(False, "ServiceUnavailable", "no answer came")
         if self._chance(self.faults.send_reply_lost):
             self._store(send)
         return Sent(self._store(send))
+
+    def _late_for(self, send: Send) -> float:
+        return 0.0 if refusal(send, ordered=self._ordered) else self.faults.late_seconds
 
     def _store(self, send: Send) -> str:
         now = self._scheduler.now_ms
@@ -244,14 +250,15 @@ class MemoryQueue:
     def _each(self, what: str, calls: Sequence[Callable[[], Done | NotDone]]) -> list[Done | NotDone]:
         outcomes: list[Done | NotDone] = []
         for call in calls:
-            self._scheduler.step(f"{self._name} {what}")
+            self._scheduler.step_to(f"{self._name} {what}", call, self.faults.late_seconds)
             with self._scheduler.guard():
                 unanswered = self._chance(self.faults.change_unanswered)
                 if unanswered and self._chance(0.5):
-                    outcomes.append(_UNANSWERED)
+                    self._scheduler.later(self.faults.late_seconds if self._chance(0.5) else 0, call)
+                    outcomes.append(answers.UNANSWERED)
                     continue
                 done = call()
-                outcomes.append(_UNANSWERED if unanswered else done)
+                outcomes.append(answers.UNANSWERED if unanswered else done)
         self._scheduler.after(f"{self._name} {what} answered")
         return outcomes
 
@@ -259,16 +266,16 @@ class MemoryQueue:
         receipt = Receipt.read(text)
         now = self._scheduler.now_ms
         if receipt is None or receipt.queue != self._name:
-            return _invalid(text)
+            return answers.invalid(text)
         cap_ms = receipt.received_at_ms + limits.SQS_VISIBILITY_SECONDS_MAX * 1000
         if not 0 <= seconds <= limits.SQS_VISIBILITY_SECONDS_MAX or now + seconds * 1000 > cap_ms:
-            return _beyond_cap(seconds)
+            return answers.beyond_cap(seconds)
         message = self._messages.get(receipt.serial)
         if message is None:
-            return _not_available()
+            return answers.not_available()
         if self._is_stale(message, receipt):
             if self._ordered:
-                return _expired()
+                return answers.expired()
             if not self._chance(self.faults.stale_takes_effect):
                 return Done()
         message.visible_at_ms = now + seconds * 1000
@@ -279,12 +286,12 @@ class MemoryQueue:
     def _delete(self, text: str) -> Done | NotDone:
         receipt = Receipt.read(text)
         if receipt is None or receipt.queue != self._name:
-            return _invalid(text)
+            return answers.invalid(text)
         message = self._messages.get(receipt.serial)
         if message is None:
             return Done()
         if self._ordered and self._is_stale(message, receipt):
-            return _expired()
+            return answers.expired()
         if receipt.receive != message.receives_here and not self._chance(self.faults.stale_takes_effect):
             return Done()
         self._tell("deleted", message)
@@ -365,38 +372,3 @@ class MemoryQueue:
     def _tell(self, what: str, message: Message) -> None:
         for watcher in self.watchers:
             watcher(what, message)
-
-
-HELD_BACK = NotSent(False, "HeldBack", "an earlier message of its group may not have been sent; it must not overtake")
-"""As the adapter of SQS does it: entries of a FIFO group that follow one whose outcome is unknown are not sent."""
-
-_UNANSWERED = NotDone(gone=False, code="ServiceUnavailable", message="no answer came")
-
-
-def _invalid(text: str) -> NotDone:
-    return NotDone(True, "ReceiptHandleIsInvalid", f"The input receipt handle {text!r} is invalid.")
-
-
-def _expired() -> NotDone:
-    return NotDone(
-        True,
-        "InvalidParameterValue",
-        "Value for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.",
-    )
-
-
-def _not_available() -> NotDone:
-    return NotDone(
-        True,
-        "InvalidParameterValue",
-        "Reason: Message does not exist or is not available for visibility timeout change.",
-    )
-
-
-def _beyond_cap(seconds: int) -> NotDone:
-    return NotDone(
-        False,
-        "InvalidParameterValue",
-        f"Value {seconds} for parameter VisibilityTimeout is invalid. Reason: Total VisibilityTimeout for the message "
-        f"is beyond the limit [{limits.SQS_VISIBILITY_SECONDS_MAX} seconds]",
-    )

@@ -17,123 +17,19 @@ from contextlib import AbstractContextManager, nullcontext
 from random import Random
 from typing import Any
 
+from tenure.adapters.memory.process import FreeThread, Killed, Process, SimulatedThread, StartedThread, Waiter, ms
+
+__all__ = ["LATE", "STEPS_MAX", "Killed", "Process", "Scheduler", "SimulatedThread"]
+
 STEPS_MAX = 5_000_000
 """Steps after which a run is taken for endless."""
 
 AFTER_CHANCE = 0.25
+LATE = "late:"
+"""Before a process's name: what acts in its name after it gave up or died."""
 ELSEWHERE_SECONDS = 0.5
 """Real seconds after which a free thread that neither waits here nor was seen here counts as waiting elsewhere. Only an
 event loop's thread ever comes to this; all else runs without real time."""
-
-
-class Killed(BaseException):
-    """Ends the threads of a killed process, at whatever call they are in. Not an Exception, so that nobody who
-    handles errors can take it for one; a dead process meets it at every call, so that nothing it does has effect."""
-
-
-def ms(seconds: float) -> int:
-    """Whole milliseconds, rounded up."""
-    return -int(-seconds * 1000 // 1)
-
-
-class Process:
-    """A simulated process: threads that live, stall and die together, with one clock that may be off."""
-
-    def __init__(self, scheduler: Scheduler, name: str, skew_ms: int = 0) -> None:
-        self.name = name
-        self.skew_ms = skew_ms
-        self.dead = False
-        self.stalled_until_ms = 0
-        self.steps = 0
-        self._scheduler = scheduler
-        self._acts: dict[int, Callable[[], None]] = {}
-
-    def start(self, target: Callable[[], None], name: str = "main") -> SimulatedThread:
-        """Add a simulated thread; it first runs within `World.run`."""
-        return self._scheduler.start_simulated(self, name, target)
-
-    def at_step(self, number: int, act: Callable[[], None]) -> None:
-        """Call `act` (kill, say) at its step of this number, 1 for its first: just before that call takes effect."""
-        self._acts[number] = act
-
-    def count_step(self) -> None:
-        """One of its threads is at a call."""
-        self.steps += 1
-        act = self._acts.pop(self.steps, None)
-        if act is not None:
-            act()
-
-    def kill(self) -> None:
-        """Every thread of it ends at the call it is in; nothing it does after this has any effect."""
-        self.dead = True
-
-    def stall(self, seconds: float) -> None:
-        """None of its threads runs for so long, as in a garbage collector's long pause or on a frozen machine."""
-        self.stalled_until_ms = self._scheduler.now_ms + ms(seconds)
-
-
-class StartedThread:
-    """A started thread of either kind; see ports.Thread."""
-
-    def __init__(self, scheduler: Scheduler, name: str) -> None:
-        self.name = name
-        self.ended = False
-        self._scheduler = scheduler
-
-    def join(self, timeout_seconds: float | None = None) -> bool:
-        """Wait for its end; whether it has ended."""
-        return self._scheduler.wait_until(lambda: self.ended, self, timeout_seconds)
-
-
-class FreeThread(StartedThread):
-    """A real thread that the operating system schedules."""
-
-    def __init__(self, scheduler: Scheduler, name: str) -> None:
-        super().__init__(scheduler, name)
-        self.elsewhere = False
-        """It has not been seen for a while, so it waits for something that is not of this world (an event loop's
-        selector, say), and time does not wait for it."""
-
-
-class SimulatedThread(StartedThread):
-    """A real thread that runs only while it has the baton."""
-
-    def __init__(self, scheduler: Scheduler, name: str, process: Process) -> None:
-        super().__init__(scheduler, name)
-        self.process = process
-        self.baton = threading.Lock()
-        self.baton.acquire()
-        self.waiter: Waiter | None = None
-
-    def can_run(self, now_ms: int) -> bool:
-        """Whether it may be given the baton: its process is dead (then it ends), or nothing holds it back."""
-        if self.process.dead:
-            return True
-        return self.process.stalled_until_ms <= now_ms and (self.waiter is None or self.waiter.is_over(now_ms))
-
-    def next_moment_ms(self) -> int | None:
-        """When it can run if nobody wakes it before; None for never."""
-        waiter = self.waiter
-        if waiter is None or waiter.woken is not None:
-            return self.process.stalled_until_ms
-        return None if waiter.deadline_ms is None else max(waiter.deadline_ms, self.process.stalled_until_ms)
-
-
-class Waiter:
-    """Somebody who waits, for `key` to be woken or for a moment."""
-
-    __slots__ = ("deadline_ms", "key", "thread", "woken")
-
-    def __init__(self, key: object, deadline_ms: int | None, thread: StartedThread | None) -> None:
-        self.key = key
-        self.deadline_ms = deadline_ms
-        self.thread = thread
-        self.woken: bool | None = None
-        """None: still waiting. True: by its key. False: its time came."""
-
-    def is_over(self, now_ms: int) -> bool:
-        """Whether it need not wait any longer."""
-        return self.woken is not None or (self.deadline_ms is not None and self.deadline_ms <= now_ms)
 
 
 class Scheduler:
@@ -160,6 +56,7 @@ class Scheduler:
         self._over: Callable[[], bool] = lambda: True
         self._run_until_ms: int | None = None
         self._last_step = 0
+        self._ending = False
 
     def slow_down(self, chance: float, seconds: float) -> None:
         """From now on, a simulated call takes up to so many seconds with this chance."""
@@ -190,6 +87,29 @@ class Scheduler:
         process.count_step()
         self.trace = zlib.crc32(f"{process.name}/{thread.name} {what} {self.now_ms}".encode(), self.trace)
         self._wait_simulated(thread, None, self.now_ms + self._latency_ms())
+
+    def step_to(self, what: str, act: Callable[[], Any], late_seconds: float) -> None:
+        """The yield point before a call that does `act`. If its process dies here the request may be on the wire: where
+        `late_seconds` is set, half of such requests are carried out up to so much later, when nobody waits for them."""
+        try:
+            self.step(what)
+        except Killed:
+            if self.random.random() < 0.5:
+                self.later(late_seconds, act)
+            raise
+
+    def later(self, seconds: float, act: Callable[[], Any]) -> None:
+        """Carry a simulated caller's request out within so many seconds, whatever became of the caller."""
+        thread = self.current()
+        if thread is None or not seconds or self._ending:
+            return
+        delay_seconds = self.random.random() * seconds
+
+        def carry_out() -> None:
+            self.sleep(delay_seconds)
+            act()
+
+        self.start_simulated(Process(self, f"{LATE}{thread.process.name}"), "request", carry_out)
 
     def after(self, what: str) -> None:
         """A call has taken effect and its answer is on the way: now and then others run before it arrives.
@@ -318,9 +238,11 @@ class Scheduler:
 
     def end_all(self) -> None:
         """Kill every simulated process and let its threads end."""
+        self._ending = True
         for thread in self._simulated:
             thread.process.kill()
         self._run(lambda: not self._simulated, None)
+        self._ending = False
 
     def _run(self, over: Callable[[], bool], deadline_ms: int | None, steps_max: int = STEPS_MAX) -> None:
         self._over, self._run_until_ms, self._last_step = over, deadline_ms, self.steps + steps_max

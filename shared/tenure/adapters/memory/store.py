@@ -13,11 +13,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any
 
 from tenure.adapters.memory.faults import Faults
-from tenure.adapters.memory.scheduler import Scheduler, ms
+from tenure.adapters.memory.process import ms
+from tenure.adapters.memory.scheduler import Scheduler
 from tenure.core import limits
 from tenure.core.errors import PayloadMissing, ServiceError, TooLarge
 from tenure.core.task import Stored
@@ -67,7 +69,9 @@ class MemoryStore:
         if self._scheduler.current() is not None:
             self._random.shuffle(order)
         for i in order:
-            self._scheduler.step(f"store.write {writes[i].item.key.pk}")
+            self._scheduler.step_to(
+                f"store.write {writes[i].item.key.pk}", partial(self._apply, writes[i]), self.faults.late_seconds
+            )
             outcomes[i] = self._write_somehow(writes[i])
         self._scheduler.after("store.written")
         return [outcomes[i] for i in range(len(writes))]
@@ -96,6 +100,8 @@ class MemoryStore:
             if self._chance(self.faults.store_unanswered):
                 if self._chance(0.5):
                     self._apply(write)
+                elif self._chance(0.5):
+                    self._scheduler.later(self.faults.late_seconds, partial(self._apply, write))
                 return Unanswered("InternalServerError: no answer came")
             outcome = self._apply(write)
             if not isinstance(outcome, Written) or not self._chance(self.faults.store_reply_lost):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tenure.adapters.memory.scheduler import Process, Scheduler
+from tenure.adapters.memory.process import Process
+from tenure.adapters.memory.scheduler import Scheduler
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from random import Random
 from types import TracebackType
 
-from tenure.adapters.memory.scheduler import Process, Scheduler, StartedThread
+from tenure.adapters.memory.process import Process, StartedThread
+from tenure.adapters.memory.scheduler import Scheduler
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 

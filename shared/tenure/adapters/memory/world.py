@@ -7,8 +7,9 @@ from random import Random
 from types import TracebackType
 
 from tenure.adapters.memory.faults import Faults
+from tenure.adapters.memory.process import Process, SimulatedThread
 from tenure.adapters.memory.queue import MemoryQueue
-from tenure.adapters.memory.scheduler import STEPS_MAX, Process, Scheduler, SimulatedThread
+from tenure.adapters.memory.scheduler import STEPS_MAX, Scheduler
 from tenure.adapters.memory.store import MemoryPayloads, MemoryStore
 from tenure.adapters.memory.telemetry import MemoryTelemetry
 from tenure.adapters.memory.threads import MemoryClock, MemoryEntropy, MemoryThreads
