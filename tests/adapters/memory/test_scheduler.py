@@ -165,9 +165,10 @@ def test_a_request_on_the_wire_may_be_carried_out_after_its_sender_died():
     for seed in range(40):
         world = World(seed, Faults(late_seconds=100))
         queue = world.queue("q")
-        world.process("p").at_step(1, world.process("p").kill)
-        world.spawn("p", lambda queue=queue: queue.send_many([Send("x")]))
-        world.run(until=lambda world=world: world.process("p").dead)
+        process = world.process("p")
+        process.at_step(1, process.kill)
+        sender = process.start(lambda queue=queue: queue.send_many([Send("x")]))
+        world.run(until=lambda sender=sender: sender.ended)
         assert queue.all() == []
         world.run(seconds=100)
         arrived += len(queue.all())
