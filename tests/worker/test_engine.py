@@ -45,6 +45,13 @@ class TestSuccess:
         assert it.effects == [("", 1)]
         assert it.messages() == 0
 
+    def test_the_elapsed_time_of_a_task_leaves_out_its_wait_for_neighbours(self) -> None:
+        """Two claimed together run one after the other, ten seconds each; a heartbeat keeps the second."""
+        it = lab(lambda: it.world.advance(10))
+        it.submit(), it.submit()
+        it.work()
+        assert [e["elapsed_ms"] for e in it.events("task.succeeded")] == [10_000, 10_000]
+
     def test_work_whose_result_cannot_be_stored_is_done_and_not_done_again(self) -> None:
         it = lab(lambda: float("nan"))
         task_id = it.submit()

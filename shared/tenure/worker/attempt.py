@@ -127,7 +127,7 @@ class Invoker:
         if held.lost or (held.row and lease.ended(held.row.lease_end_at_ms, now)):
             return Lost()  # while the payload was fetched; nothing is left to wait for between this look and the call
         held.stops_at_ms = now + round(definition.timeout_seconds * 1000)
-        held.started = True
+        held.started_at_ms = now
         leave = context.enter(RunningAttempt(held, row, self._parts, self._holder, self._settler))
         try:
             value = self._call(held, definition.function, args, kwargs)

@@ -57,7 +57,8 @@ class Held:
     """The lease is someone else's, or lapsed: nothing may be written or deleted any more."""
     settled: bool = False
     """The attempt has its outcome: nothing beats it any more."""
-    started: bool = False
+    started_at_ms: int = 0
+    """When its handler was called; 0 until it is. Of a task claimed in company, later than its claim."""
     timed_out: bool = False
     cancelled: bool = False
     """The handler is asked to stop: by the caller, by a lost lease, or because its worker stops."""

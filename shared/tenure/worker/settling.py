@@ -70,7 +70,7 @@ class Settler:
                 return False
             answer = self._parts.rows.replace(row, settlement.row)
             if isinstance(answer, Stands):
-                self._tell(outcome, settlement.row)
+                self._tell(held, outcome, settlement.row)
                 return self._answer(held, settlement)
             if not isinstance(answer, Overtaken):
                 # The row may stand or not, and the message says nothing until it is known: it comes back by itself.
@@ -168,7 +168,7 @@ class Settler:
         self._parts.telemetry.emit("ack.failed", task_id=task_id, what="letter", code=answer.code)
         return False
 
-    def _tell(self, outcome: Outcome, row: Row) -> None:
+    def _tell(self, held: Held, outcome: Outcome, row: Row) -> None:
         events = {
             State.COMPLETED: "task.succeeded",
             State.DEAD_LETTERED: "task.buried",
@@ -188,5 +188,5 @@ class Settler:
             fence=row.fence,
             reason=row.reason,
             error=row.error.type if row.error else "",
-            elapsed_ms=self._parts.clock.now_ms() - row.last_started_at_ms,
+            elapsed_ms=self._parts.clock.now_ms() - (held.started_at_ms or row.last_started_at_ms),
         )
