@@ -98,7 +98,7 @@ sabotage-sample: $(SETUP) $(MINISTACK) ## some of them, drawn anew each day
 	$(PY) -m tools.sabotage --sample 8 --seed "$$(date +%j)"
 conformance: $(SETUP) $(MINISTACK) ## the contract suite against a backend of your choice
 	.venv/bin/tenure conformance $(ARGS)
-soak: $(SETUP) $(MINISTACK) ## the simulator over many seeds
+soak: $(SETUP) $(MINISTACK) ## half an hour of real workers on ministack, killed at random, and an audit of what is left
 	$(PY) -m tools.soak $(ARGS)
 bench: $(SETUP) ## throughput, and calls per task
 	$(PY) -m benchmarks $(ARGS)
