@@ -161,9 +161,8 @@ def _never_again(row: Row, arrival: Arrival, new: Lease, stamp: Stamp) -> Admiss
 def can_wait(row: Row, envelope: Envelope) -> bool:
     """Whether a task whose ordering key is halted is to wait for it. What has ended, runs, or may not run any more is
     decided about as ever."""
-    if envelope.birth and row.birth != envelope.birth:
-        return False
-    return row.state in (State.QUEUED, State.RETRYING, State.WAITING)
+    another_life = row.birth != (envelope.birth or row.birth)
+    return not another_life and row.state in (State.QUEUED, State.RETRYING, State.WAITING)
 
 
 def must_run_alone(row: Row, max_attempts: int) -> bool:
