@@ -91,9 +91,12 @@ deploy-local: $(SETUP) $(MINISTACK) $(NODE) ## a real `cdk deploy`, against a lo
 	$(PY) -m tools.deploy_local $(ARGS)
 
 ##@ Prove it
-.PHONY: sabotage sabotage-sample conformance soak bench check
+.PHONY: sabotage sabotage-sample simulate conformance soak bench check
 sabotage: $(SETUP) $(MINISTACK) ## break the rules one by one: each must turn some test red
 	$(PY) -m tools.sabotage $(ARGS)
+simulate: $(SETUP) ## the long run of the simulation; ARGS="--seeds 10000", ARGS="--seed 4711" for one again
+	$(PY) -m tools.simulate $(ARGS)
+
 sabotage-sample: $(SETUP) $(MINISTACK) ## some of them, drawn anew each day
 	$(PY) -m tools.sabotage --sample 8 --seed "$$(date +%j)"
 conformance: $(SETUP) $(MINISTACK) ## the contract suite against a backend of your choice

@@ -57,6 +57,7 @@ class Auditor:
         self._innocents()
         self._alone()
         self._paused()
+        self._cancels()
         return self.faults
 
     def _fault(self, rule: str, task_id: str, detail: str = "") -> None:
@@ -266,6 +267,27 @@ class Auditor:
             ]
             if before and before[-1][1] and claim.at_ms > before[-1][0] + PAUSE_NOTICED_MS:
                 self._fault("ran while paused", task_id, f"{claim.at_ms - before[-1][0]} ms after the pause")
+
+    def _cancels(self) -> None:
+        """After a cancel was granted nothing runs (see above); after one was asked for, only a success still counts."""
+        asked = {t.task_id for t in self._evidence.told if t.what == "cancel" and t.detail == "requested"}
+        for row in [self._evidence.rows[task_id] for task_id in asked]:
+            if row.state not in (State.COMPLETED, State.CANCELLED) and not row.replays:
+                self._fault("cancel forgotten", row.id, f"it ended {row.state}")
+
+    def dawdled(self, patience_seconds: float) -> list[Fault]:
+        """Standard tasks that took this much longer than what they themselves spent and asked for."""
+        for row in self._evidence.rows.values():
+            planned = self._plan.get(self._name(row.id))
+            if planned is None or row.ordering_key or row.replays or row.state not in FINAL:
+                continue
+            took_seconds = (row.ended_at_ms - row.submitted_at_ms) / 1000
+            starts = sum(1 for start in self._evidence.starts if start.task_id == row.id)
+            if took_seconds > planned.spends_seconds(starts) + patience_seconds:
+                self._fault(
+                    "dawdled", row.id, f"{took_seconds:.0f} s for {planned.spends_seconds(starts):.0f} s of work"
+                )
+        return self.faults
 
     def _alone(self) -> None:
         """Who takes a lapsed lease over is alone with it: nothing else runs in that process meanwhile."""

@@ -35,6 +35,8 @@ class Setting:
     """A Fargate worker is told to stop, as by SIGTERM."""
     receive_count_max: int = 200
     """Of the standard queue: after so many receives SQS itself moves a message to the DLQ."""
+    patience_seconds: float = 0.0
+    """A standard task that takes this much longer than it needs is a fault; 0 where long waits are to be expected."""
     junk: float = 0.0
     """Messages that are no task of ours."""
     pause: float = 0.0
@@ -49,7 +51,7 @@ class Setting:
         return self.faults.store_unanswered > 0 or self.faults.slow_call > 0
 
 
-QUIET = Setting(faults=Faults.none(), kill=0.0, stall=0.0, skew_ms=0, drain=0.0)
+QUIET = Setting(faults=Faults.none(), kill=0.0, stall=0.0, skew_ms=0, drain=0.0, patience_seconds=600)
 """Nothing goes wrong but what the handlers themselves do."""
 
 SETTINGS: dict[str, Setting] = {
@@ -74,7 +76,7 @@ SETTINGS: dict[str, Setting] = {
     "people": Setting(
         Mix(tasks=14, deadly=0.2), kill=0.05, stall=0.02, junk=0.1, pause=0.1, replay=0.15, discard=0.03, redrive=0.1
     ),
-    "paused": replace(QUIET, pause=0.5, replay=0.1, receive_count_max=10),
+    "paused": replace(QUIET, patience_seconds=0.0, pause=0.5, replay=0.1, receive_count_max=10),
     "natives": Setting(Mix(tasks=14), kill=0.02, stall=0.02, receive_count_max=10, pause=0.3, replay=0.1),
     "keys": Setting(Mix(tasks=14, ordered=1.0, span_seconds=200, slow=0.3), Faults.rough(0.02), kill=0.15, stall=0.3),
 }

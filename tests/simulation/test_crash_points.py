@@ -4,6 +4,7 @@ was known to be done. `pytest -s` shows the table."""
 import pytest
 
 from tests.simulation.crash import OPERATIONS, stop_everywhere
+from tests.simulation.test_auditor import the_message_goes_before_the_row
 
 
 @pytest.fixture(scope="module")
@@ -32,3 +33,11 @@ def test_stopped_anywhere_nothing_is_lost_and_nothing_finished_runs_again(operat
     table.append((operation.name, how, len(points), lost, doubled, other, again))
     assert points, "the operation makes no call, so this proves nothing"
     assert not any(point.faults for point in points), "\n\n".join(point.text for point in points if point.text)[:20_000]
+
+
+def test_a_message_deleted_before_its_row_is_written_is_lost_at_some_point():
+    """The enumeration sees: this defect leaves a point at which a retry is deleted early."""
+    operation = next(each for each in OPERATIONS if each.name == "retry")
+    with the_message_goes_before_the_row():
+        points = stop_everywhere(operation, "dies")
+    assert any("deleted too early" in fault.rule for point in points for fault in point.faults)

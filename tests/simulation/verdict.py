@@ -42,7 +42,10 @@ def judge_play(play: Play, name: str) -> Verdict:
     """Run a play and audit it. A run that never ends, or a defect that escapes from a thread, is a fault too."""
     try:
         evidence = play.run()
-        faults = Auditor(play.plan, evidence, may_lapse=play.setting.may_lapse).audit()
+        auditor = Auditor(play.plan, evidence, may_lapse=play.setting.may_lapse)
+        faults = auditor.audit()
+        if play.setting.patience_seconds:
+            faults = auditor.dawdled(play.setting.patience_seconds)
     except RuntimeError as error:
         evidence, faults = play.evidence, [Fault("run failed", "", str(error))]
     text = ""

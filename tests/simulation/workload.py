@@ -67,6 +67,14 @@ class Planned:
         """The options of its submits."""
         return Options(idempotency_key=self.idempotency_key, delay=self.delay_seconds, deadline=self.deadline_seconds)
 
+    def spends_seconds(self, starts: int) -> float:
+        """What so many starts of it take at the most: its own delay and waits, its runs, retries' waits, and the time
+        until a lost worker's message is back."""
+        spent = self.delay_seconds
+        for act in (self.acts[min(number, len(self.acts) - 1)] for number in range(starts)):
+            spent += act.seconds + act.wait_seconds + {"kill": 160, "ok": 0, "give_up": 0}.get(act.kind, 60)
+        return spent
+
     @property
     def deadly(self) -> bool:
         """Whether it ever kills its worker."""

@@ -1,0 +1,33 @@
+"""Seeds that once broke a rule, each with what was wrong. A seed is a run only together with the code and the workload
+of its day, so what was wrong also has a test of its own, named here."""
+
+import pytest
+
+from tests.simulation.verdict import judge
+
+SEEDS = [
+    (
+        20,
+        "keys",
+        "A task on an ordered queue that killed its worker was taken over in company for ever, in a process with "
+        "several threads: never charged, so never buried. See tests/worker/test_engine_company.py.",
+    ),
+    (
+        128,
+        "services",
+        "A task that another worker took and lost while this one's claim was slow was taken over in company. "
+        "See tests/worker/test_engine_company.py.",
+    ),
+    (
+        100168,
+        "crowd",
+        "The auditor's own fault: a message that its row no longer needed may be deleted late, after a newer was sent.",
+    ),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "setting", "what_was_wrong"), SEEDS, ids=lambda value: str(value)[:8])
+def test_a_seed_that_broke_a_rule_breaks_none(seed, setting, what_was_wrong):
+    verdict = judge(seed, setting)
+    assert not verdict.faults, f"{what_was_wrong}\n{verdict.text}"
