@@ -27,6 +27,8 @@ WORKER_REQUIREMENTS = ROOT / "requirements" / "worker.txt"
 NOT_CODE = shutil.ignore_patterns("__pycache__", "*.pyc", ".*", "tests")
 OWN_SERVICES = ("dynamodb", "s3", "sqs", "ssm")
 """What tenure's workers call: their botocore models are always in the bundle."""
+KEPT = 6
+"""Bundles that are left in the cache when another is made: each is some 40 MB, and only the latest are of use."""
 _LAYOUT = "3"
 """Raised when a bundle made from the same things would come out otherwise."""
 
@@ -80,7 +82,14 @@ def bundle(made_of: Ingredients, cache: Path = CACHE) -> Bundle:
         for source in sources:
             _copy(source, unfinished)
         unfinished.rename(place)
+        _forget_old(cache)
     return Bundle(place, digest)
+
+
+def _forget_old(cache: Path) -> None:
+    made = sorted((each for each in cache.iterdir() if each.is_dir()), key=lambda each: each.stat().st_mtime)
+    for old in made[:-KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _package(name: str) -> Path:
