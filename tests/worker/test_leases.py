@@ -112,6 +112,28 @@ class TestHeartbeat:
             engine.run(unit)
         assert (it.row(one).state, it.row(one).fence) == (State.COMPLETED, 1)
 
+    def test_past_sqs_s_twelve_hours_only_the_row_is_beaten(self) -> None:
+        """R18: a task of thirteen hours. Its message comes back, meets the live lease, and the success stands."""
+        hidden: list[int] = []
+
+        def long() -> None:
+            for _ in range(78):
+                it.world.advance(600)
+                engine.holder.tick()
+            it.work(it.engine("w2"))
+
+        it = lab(long, timeout="1d", lease="30m")
+        task_id = it.submit()
+        engine = it.engine()
+        hide = it.queue.set_visibility_many
+        it.queue.set_visibility_many = lambda c: hidden.append(c[0][1]) or hide(c)  # type: ignore[method-assign] # seen
+        it.work(engine)
+        assert it.effects == [("", 1)]
+        assert it.row(task_id).state is State.COMPLETED
+        assert [why["why"] for why in it.events("task.handed_back")] == ["another worker holds a live lease"]
+        assert all(hidden), "a beat that hides for no time at all shows the message to everybody"
+        assert len(hidden) == 71 + 1, "one for each beat within the twelve hours, and the hand-back"
+
     def test_a_handler_past_its_timeout_is_settled_as_failed_while_it_runs(self) -> None:
         seen: list[str] = []
 
