@@ -18,7 +18,7 @@ def test_a_few_seconds_of_the_soak(tmp_path: Path) -> None:
     """Workers are killed by us and by their tasks, every check holds, and the figures land between the page's marks."""
     page = tmp_path / "soak.md"
     page.write_text(f"# Before\n{BEGIN}\nold\n{END}\nafter\n")
-    arguments = "--minutes 0.2 --tasks 60 --workers 2 --kill-every 3 --visibility 10 --stop-seconds 0 --write-docs"
+    arguments = "--minutes 0.1 --tasks 40 --workers 1 --kill-every 3 --visibility 10 --stop-seconds 0 --write-docs"
     done = subprocess.run(
         [sys.executable, "-m", "tools.soak", *arguments.split(), "--page", str(page), "--keep", str(tmp_path / "run")],
         cwd=ROOT,
@@ -31,6 +31,6 @@ def test_a_few_seconds_of_the_soak(tmp_path: Path) -> None:
     text = page.read_text()
     assert text.startswith("# Before")
     assert text.endswith("after\n")
-    assert "| 60, 60 " in text
+    assert "| 40, 40 " in text
     assert "killed by its own task 1" in text
     assert "old" not in text.split(BEGIN)[1].split(END)[0].splitlines()

@@ -47,7 +47,6 @@ class Check:
 
     name: str
     culprits: tuple[str, ...]
-    note: str = ""
 
     @property
     def holds(self) -> bool:
@@ -57,7 +56,7 @@ class Check:
     def __str__(self) -> str:
         told = ", ".join(self.culprits[:NAMED_MAX])
         more = f" and {len(self.culprits) - NAMED_MAX} more" if len(self.culprits) > NAMED_MAX else ""
-        return f"{'holds ' if self.holds else 'BROKEN'}  {self.name}" + (f": {told}{more}" if told else "")
+        return f"**NO**: {told}{more}" if told else "yes"
 
 
 def audit(seen: Evidence) -> list[Check]:
