@@ -27,6 +27,8 @@ from tenure.ports import Delivery
 from tenure.rows import Stands
 from tests.support.rivals import Crowd, OfProcesses, OfThreads, Rivals, Scene, delivered
 
+pytestmark = pytest.mark.slow
+
 RIVALS = 8
 ROUNDS = 4
 PAYLOADS: dict[str, dict[str, Any]] = {"cook": {"n": 1}, "post": {"n": 1, "account": "a1"}}

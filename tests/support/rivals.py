@@ -49,8 +49,9 @@ class Scene:
     topology: Topology
 
     def clients(self) -> Clients:
-        """Clients of their own for a process."""
-        return Clients(SystemClock().now_ms, region=REGION, endpoint_url=self.url, credentials=CREDENTIALS)
+        """Clients of their own for a process. Patient: a busy machine must not make a send twice."""
+        local_ms = SystemClock().now_ms
+        return Clients(local_ms, region=REGION, endpoint_url=self.url, credentials=CREDENTIALS, patience_seconds=60)
 
 
 class Rivals:

@@ -88,7 +88,8 @@ class Clients:
     """One process's clients, each made when it is first asked for. All share one account of the service's clock.
 
     local_ms: the machine's clock (ServerTime). region, endpoint_url, credentials (access key id, secret access key),
-    profile: where not left to the SDK's own configuration.
+    profile: where not left to the SDK's own configuration. patience_seconds: every answer is waited for at least so
+    long, where nobody holds a lease meanwhile.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Clients:
         endpoint_url: str | None = None,
         credentials: tuple[str, str] | None = None,
         profile: str | None = None,
+        patience_seconds: int = 0,
     ) -> None:
         self.server_time = ServerTime(local_ms)
         key_id, secret = credentials or (None, None)
@@ -106,6 +108,7 @@ class Clients:
             region_name=region, aws_access_key_id=key_id, aws_secret_access_key=secret, profile_name=profile
         )
         self._endpoint_url = endpoint_url
+        self._patience_seconds = patience_seconds
 
     @cached_property
     def dynamodb(self) -> DynamoDBClient:
@@ -142,7 +145,7 @@ class Clients:
         config = Config(
             retries={"mode": "standard", "total_max_attempts": tries},
             connect_timeout=CONNECT_SECONDS,
-            read_timeout=answer_seconds,
+            read_timeout=max(answer_seconds, self._patience_seconds),
             tcp_keepalive=True,
             max_pool_connections=CONNECTIONS,
             user_agent_extra="tenure",

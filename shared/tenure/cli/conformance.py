@@ -30,6 +30,9 @@ COST = (
     "list prices. It takes about three minutes, most of them waiting for AWS."
 )
 
+ANSWER_SECONDS = 60
+"""Of a call: an emulator that has just started, or a busy machine, is slow and not different."""
+
 
 @click.command()
 @click.option("--profile", metavar="NAME", help="The AWS profile. [default: as the SDK is configured]")
@@ -108,10 +111,17 @@ def _ids() -> Iterator[str]:
 
 def _clients(profile: str | None, region: str | None, endpoint_url: str | None) -> Clients:
     """As the SDK is configured; but an emulator on this machine is never shown anybody's credentials."""
-    local_ms = SystemClock().now_ms
+    credentials = None
     if endpoint_url and not profile and _is_here(endpoint_url):
-        return Clients(local_ms, region=region or "us-east-1", endpoint_url=endpoint_url, credentials=CREDENTIALS)
-    return Clients(local_ms, region=region, endpoint_url=endpoint_url, profile=profile)
+        region, credentials = region or "us-east-1", CREDENTIALS
+    return Clients(
+        SystemClock().now_ms,
+        region=region,
+        endpoint_url=endpoint_url,
+        credentials=credentials,
+        profile=profile,
+        patience_seconds=ANSWER_SECONDS,
+    )
 
 
 def _endpoints(clients: Clients) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any
 
@@ -158,7 +159,8 @@ class Sandbox:
     def table_name(self) -> str:
         """The table, as a deployment makes it; ready."""
         self._table_name = self.prefix
-        self.clients.dynamodb.create_table(**items.table_definition(self._table_name))
+        with suppress(self.clients.dynamodb.exceptions.ResourceInUseException):  # a first try, whose answer was lost
+            self.clients.dynamodb.create_table(**items.table_definition(self._table_name))
         waiter = self.clients.dynamodb.get_waiter("table_exists")
         waiter.wait(TableName=self._table_name, WaiterConfig={"Delay": 1, "MaxAttempts": TABLE_TRIES})
         self.clients.dynamodb.update_time_to_live(**items.time_to_live(self._table_name))
@@ -177,7 +179,8 @@ class Sandbox:
         where: Any = {}
         if self.real and region != "us-east-1":
             where = {"CreateBucketConfiguration": {"LocationConstraint": region}}
-        self.clients.s3.create_bucket(Bucket=self._bucket_name, **where)
+        with suppress(self.clients.s3.exceptions.BucketAlreadyOwnedByYou):
+            self.clients.s3.create_bucket(Bucket=self._bucket_name, **where)
         return self._bucket_name
 
     def until(self, holds: Callable[[], bool]) -> bool:
