@@ -217,6 +217,19 @@ def test_tasks_that_die_again_are_not_replayed_again_by_the_same_replay(kit: Kit
     assert [kit.runs[row.id] for row in rows] == [2] * 5
 
 
+def test_what_died_again_before_the_replay_came_to_it_is_left(kit: Kit) -> None:
+    """A task that somebody else replayed, and that died again since this replay was created, is not its to take."""
+    row = kit.bury(kit.submit())
+    replays = Replays(kit.parts)
+    first = replays.create(spec(canary=1))
+    kit.advance(1)
+    replays.run(replays.create(spec()).id)
+    kit.work(fail=lambda row: True)
+    ended = replays.run(first.id)
+    assert (ended.phase, ended.replayed) == (Phase.DONE, 0)
+    assert kit.row(row.id).replays == 1
+
+
 def test_an_edited_payload_is_validated_before_anything_moves(kit: Kit) -> None:
     """A payload that its task does not take is refused, and the dead letter stays as it was."""
     row = kit.bury(kit.submit())
