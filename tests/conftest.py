@@ -32,6 +32,14 @@ NOWHERE = {
 # run, so that a red build is the commit's; a person's runs explore.
 hypothesis.settings.register_profile("person", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
+# For tools/sabotage.py, to which it only matters that a test is red, and always the same one.
+hypothesis.settings.register_profile(
+    "sabotage",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
+)
 hypothesis.settings.load_profile("ci" if IN_CI else "person")
 
 

@@ -2,31 +2,39 @@
 
     python -m tools.sabotage                    every sabotage
     python -m tools.sabotage --sample 12        a seeded sample, each rule in its turn over the days
-    python -m tools.sabotage --only "adopt*"    those whose name matches
+    python -m tools.sabotage --only "adopt*"    those whose name matches; or section/name: --only "adapters/*"
     python -m tools.sabotage --list             what there is
 
-A sabotage is a row of tests/sabotage/sabotages.toml: a text that stands exactly once in a file, what takes its place,
-the rules it breaks, and the tests that must fail. The tree is copied, broken in the copy, and tested there. A test that
-stays green, a text that is not found, or a run that fails for another reason than a red test is an error.
+A sabotage is a row of a file in tests/sabotage, which is its section: a text that stands exactly once in a file, what
+takes its place, the rules it breaks, and the tests that must fail. Those of the section "transitions" are made here:
+every row of the table in core/machine.py is taken out, and pointed to a wrong state.
+
+The tree is copied, broken in the copy, tested there, and mended for the next one. A test that stays green, a text that
+is not found, or a run that fails for another reason than a red test is an error.
 """
 
 from __future__ import annotations
 
 import argparse
 import fnmatch
-import os
+import json
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
 import tomllib
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
+
+from tenure.core.machine import TRANSITIONS, Event
+from tenure.core.task import State
 
 ROOT = Path(__file__).resolve().parent.parent
-LIST = ROOT / "tests" / "sabotage" / "sabotages.toml"
+LISTS = ROOT / "tests" / "sabotage"
 COPIED = (
     "shared",
     "functions",
@@ -41,6 +49,9 @@ COPIED = (
     "README.md",
     "Makefile",
 )
+TABLE = "shared/tenure/core/machine.py"
+TABLE_TESTS = ("tests/core/test_transitions.py",)
+"""What must miss a row of the table. It tells of the same steps in words of its own."""
 TESTS_FAILED = 1
 """pytest's exit code for "some tests failed"; 2 and above mean that it could not test at all."""
 
@@ -49,6 +60,7 @@ TESTS_FAILED = 1
 class Sabotage:
     """One breakage."""
 
+    section: str
     name: str
     rules: tuple[str, ...]
     why: str
@@ -67,18 +79,41 @@ class Verdict:
     what: str
 
 
-def read_list(path: Path = LIST) -> list[Sabotage]:
-    """The list, checked: names are unique, texts stand exactly once."""
-    rows = tomllib.loads(path.read_text("utf-8"))["sabotage"]
-    found = [
-        Sabotage(r["name"], tuple(r["rules"]), r["why"], r["file"], r["find"], r["replace"], tuple(r["tests"]))
-        for r in rows
-    ]
+def read_list(folder: Path = LISTS) -> list[Sabotage]:
+    """All there are, by section; names are unique."""
+    found = [made for path in sorted(folder.glob("*.toml")) for made in _read_section(path)]
+    found += transitions()
     names = [s.name for s in found]
     twice = {n for n in names if names.count(n) > 1}
     if twice:
-        raise SystemExit(f"sabotages.toml: twice: {', '.join(sorted(twice))}")
+        raise SystemExit(f"sabotages: twice: {', '.join(sorted(twice))}")
     return found
+
+
+def _read_section(path: Path) -> Iterator[Sabotage]:
+    for row in tomllib.loads(path.read_text("utf-8"))["sabotage"]:
+        texts = (row["why"], row["file"], row["find"], row["replace"])
+        yield Sabotage(path.stem, row["name"], tuple(row["rules"]), *texts, tuple(row["tests"]))
+
+
+def transitions() -> Iterator[Sabotage]:
+    """For each row of the table of transitions: without it, and with a wrong state at its end."""
+    for (state, event), target in TRANSITIONS.items():
+        wrong = State.CANCELLED if target is State.COMPLETED else State.COMPLETED
+        yield _of_table(state, event, target, None)
+        yield _of_table(state, event, target, wrong)
+
+
+def _of_table(state: State | None, event: Event, target: State, wrong: State | None) -> Sabotage:
+    source = f"S.{state.name}" if state else "None"
+    find = f"({source}, E.{event.name}): S.{target.name},"
+    pair = f"{event.value}-from-{state.value if state else 'nothing'}".replace("_", "-")
+    if wrong is None:
+        name, why, put = f"refuse-{pair}", "A life that tasks must be able to lead is refused.", ""
+    else:
+        name, why = f"mislead-{pair}", f"The task ends up {wrong.value} instead of {target.value}."
+        put = find.replace(f": S.{target.name},", f": S.{wrong.name},")
+    return Sabotage("transitions", name, ("R2",), why, TABLE, find, put, TABLE_TESTS)
 
 
 def stands_once(sabotage: Sabotage, root: Path = ROOT) -> bool:
@@ -101,31 +136,53 @@ def copy_tree(to: Path) -> None:
             (to / name).symlink_to(ROOT / name)
 
 
-def run_tests(tree: Path, tests: tuple[str, ...]) -> tuple[int, str]:
-    """pytest's exit code and output, with the copied tree before the installed one."""
-    environment = {**os.environ, "PYTHONPATH": f"{tree / 'shared'}{os.pathsep}{tree}", "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=line", *tests],
-        cwd=tree,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,
-    )
-    return done.returncode, done.stdout + done.stderr
+class Copy:
+    """A copy of the tree, and a process that runs its tests. Hypothesis draws the same examples each time, so that a
+    test which is red once is red always, and shrinks none."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self._output = folder / "output"
+        self.tree = folder / "tree"
+        self.tree.mkdir()
+        copy_tree(self.tree)
+        runner = [sys.executable, str(ROOT / "tools" / "warm_tests.py")]
+        self._process = subprocess.Popen(runner, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+
+    def test(self, tests: tuple[str, ...]) -> tuple[int, str]:
+        """pytest's exit code and output, up to the first red test."""
+        options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=line", "--hypothesis-profile=sabotage"]
+        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what is loaded beforehand
+        order = {"tree": str(self.tree), "output": str(self._output), "arguments": [*options, *tests]}
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(order) + "\n")
+        code = int(self._process.stdout.readline())
+        return code, self._output.read_text("utf-8", "replace")
+
+    def close(self) -> None:
+        """End its process."""
+        self._process.communicate()
 
 
-def try_one(sabotage: Sabotage) -> Verdict:
-    """Break, test, judge."""
+def try_one(sabotage: Sabotage, copies: SimpleQueue[Copy]) -> Verdict:
+    """Break a copy, test it, judge, and mend it."""
     if not stands_once(sabotage):
         return Verdict(sabotage, False, f"its text does not stand exactly once in {sabotage.file}")
-    with tempfile.TemporaryDirectory(prefix="sabotage-") as folder:
-        tree = Path(folder)
-        copy_tree(tree)
-        path = tree / sabotage.file
-        path.write_text(path.read_text("utf-8").replace(sabotage.find, sabotage.replace), "utf-8")
-        code, output = run_tests(tree, sabotage.tests)
+    copy = copies.get()
+    path = copy.tree / sabotage.file
+    whole = path.read_text("utf-8")
+    try:
+        _write(path, whole.replace(sabotage.find, sabotage.replace))
+        code, output = copy.test(sabotage.tests)
+    finally:
+        _write(path, whole)
+        copies.put(copy)
+    return judge(sabotage, code, output)
+
+
+def judge(sabotage: Sabotage, code: int, output: str) -> Verdict:
+    """What pytest's exit code and output say of a sabotage."""
     caught = [
         line.split(" - ")[0].removeprefix("FAILED ") for line in output.splitlines() if line.startswith("FAILED ")
     ]
@@ -134,6 +191,13 @@ def try_one(sabotage: Sabotage) -> Verdict:
     if code == 0:
         return Verdict(sabotage, False, "all its tests stayed green")
     return Verdict(sabotage, False, f"pytest exited {code}: " + (output.strip().splitlines() or ["no output"])[-1])
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a module, and forget what was compiled of it: that is told apart by second and size only."""
+    path.write_text(text, "utf-8")
+    for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+        compiled.unlink()
 
 
 def sample(sabotages: list[Sabotage], count: int, seed: int) -> list[Sabotage]:
@@ -148,35 +212,58 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the sample (default 1)")
     parser.add_argument("--only", metavar="PATTERN", default="*", help="names that match, as in a shell")
     parser.add_argument("--jobs", type=int, default=2, help="how many at once (default 2)")
+    parser.add_argument("--trust", action="store_true", help="skip the run that sees the tests green beforehand")
     parser.add_argument("--list", action="store_true", help="tell what there is, run nothing")
     options = parser.parse_args(argv)
-    chosen = [s for s in read_list() if fnmatch.fnmatch(s.name, options.only)]
+    chosen = [s for s in read_list() if _matches(s, options.only)]
     if options.sample:
         chosen = sample(chosen, options.sample, options.seed)
     if options.list:
         for s in chosen:
-            print(f"{','.join(s.rules):12} {s.name:44} {s.file}")
+            print(f"{s.section:12} {','.join(s.rules):10} {s.name:44} {s.file}")
         return 0
     if not chosen:
         print("no sabotage matches", file=sys.stderr)
         return 3
-    green = tuple(dict.fromkeys(test for s in chosen for test in s.tests))
-    code, output = run_tests(ROOT, green)
-    if code:
-        print(output[-3000:], file=sys.stderr)
+    # Else a test that is red anyway would count as one that noticed.
+    red = "" if options.trust else whole_is_red(chosen, options.jobs)
+    if red:
+        print(red, file=sys.stderr)
         print("The tests are not green before anything is broken; nothing was tried.", file=sys.stderr)
         return 1
     failed = 0
-    with ThreadPoolExecutor(options.jobs) as pool:
-        running = [pool.submit(try_one, s) for s in chosen]
-        for number, done in enumerate(as_completed(running), 1):
-            verdict = done.result()
-            failed += not verdict.red
-            mark = "red  " if verdict.red else "GREEN"
-            rules, name = ",".join(verdict.sabotage.rules), verdict.sabotage.name
-            print(f"{number:3}/{len(chosen)} {mark} {rules:10} {name:44} {verdict.what}", flush=True)
+    for number, verdict in enumerate(try_all(chosen, options.jobs), 1):
+        failed += not verdict.red
+        mark = "red  " if verdict.red else "GREEN"
+        rules, name = ",".join(verdict.sabotage.rules), verdict.sabotage.name
+        print(f"{number:3}/{len(chosen)} {mark} {rules:10} {name:44} {verdict.what}", flush=True)
     print(f"{len(chosen) - failed} of {len(chosen)} sabotages turned a test red")
     return 1 if failed else 0
+
+
+def whole_is_red(chosen: list[Sabotage], jobs: int) -> str:
+    """What pytest says if the tests of all these are not green while nothing is broken; else nothing."""
+    tests = list(dict.fromkeys(test for s in chosen for test in s.tests))
+    options = ["-q", "-p", "no:cacheprovider", "--no-header", "--tb=short", "-n", str(jobs), "--dist", "loadscope"]
+    command = [sys.executable, "-m", "pytest", *options, *tests]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=3600)
+    return (done.stdout + done.stderr)[-3000:] if done.returncode else ""
+
+
+def try_all(chosen: list[Sabotage], jobs: int) -> Iterator[Verdict]:
+    """Each one's verdict as it comes, from as many copies of the tree as there are jobs."""
+    copies: SimpleQueue[Copy] = SimpleQueue()
+    with tempfile.TemporaryDirectory(prefix="sabotage-") as folder, ThreadPoolExecutor(jobs) as pool:
+        for number in range(jobs):
+            copies.put(Copy(Path(folder) / str(number)))
+        for done in as_completed([pool.submit(try_one, sabotage, copies) for sabotage in chosen]):
+            yield done.result()
+        while not copies.empty():
+            copies.get().close()
+
+
+def _matches(sabotage: Sabotage, pattern: str) -> bool:
+    return fnmatch.fnmatch(sabotage.name, pattern) or fnmatch.fnmatch(f"{sabotage.section}/{sabotage.name}", pattern)
 
 
 if __name__ == "__main__":
