@@ -17,12 +17,14 @@ from tests.e2e.kill_app import app, work
 
 SEED = 20261129
 TASKS = 200
+EFFECTS = 3 * TASKS
+"""At the least: three for each task, and more for whatever was begun again."""
 KILLS = 20
 WORKERS = 3
-SECONDS_MAX = 100.0
+SECONDS_MAX = 150.0
 """When the test gives up waiting, and says what is left."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -86,13 +88,14 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 
 
 def kill_at_random(stack: EmbeddedStack, rng: random.Random, effects: Path) -> int:
-    """kill -9 a random worker at random moments, each time after some work was done since the last kill."""
+    """kill -9 a random worker at random moments. Paced by the work done, so that the kills are spread over all of it
+    on a fast machine and on a slow one: there are at least EFFECTS effects, and fewer than that between all kills."""
     kills = 0
     processes = stack.processes["steady"]
     while kills < KILLS:
-        before = size(effects)
-        until(lambda: size(effects) > before, "some work between two kills")  # noqa: B023 - called at once
-        time.sleep(rng.uniform(0.0, 1.0))
+        wanted = lines(effects) + rng.randint(1, 2 * (EFFECTS // KILLS) - 8)
+        until(lambda: lines(effects) >= min(wanted, EFFECTS - KILLS + kills), "some work between two kills")  # noqa: B023 - called at once
+        time.sleep(rng.uniform(0.0, 0.2))
         victim = rng.choice(processes)
         if victim.alive:
             victim.kill()
@@ -117,8 +120,8 @@ def until(holds: Callable[[], bool], what: str) -> None:
         time.sleep(0.1)
 
 
-def size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
+def lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 def read(path: Path) -> list[Effect]:

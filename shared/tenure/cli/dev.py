@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
-from botocore.exceptions import BotoCoreError, ClientError
 from rich.live import Live
 
 from tenure.adapters.clock import SystemClock
@@ -114,10 +113,7 @@ class _Watch:
                 drains_until_ms = self._clock.now_ms() + round(DRAIN_SECONDS * 1000)
                 self._stack.drain()
             began_at_ms = self._clock.now_ms()
-            try:
-                yield self._stack.snapshot()
-            except (ClientError, BotoCoreError) as error:
-                self._stack.note("look failed", str(error))
+            yield self._stack.snapshot()
             if drains_until_ms and (self._stack.drained or self._clock.now_ms() >= drains_until_ms):
                 return
             self._rest((self._clock.now_ms() - began_at_ms) / 1000)

@@ -20,13 +20,14 @@ LOOK_SECONDS = 0.02
 HURRY = threading.Event()
 """While it is set, long polls answer at once, so that whoever waits in one can be stopped without waiting for it."""
 
-_LOCK = threading.RLock()
+LOCK = threading.RLock()
+"""What every API call holds."""
 _INSTALLED: list[bool] = []
 
 
 def install() -> None:
     """Wrap moto's entry points, for as long as this process lives; a second time does nothing."""
-    with _LOCK:
+    with LOCK:
         if _INSTALLED:
             return
         _INSTALLED.append(True)
@@ -43,7 +44,7 @@ def install() -> None:
 def _locked(call: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(call)
     def one_at_a_time(*args: Any, **kwargs: Any) -> Any:
-        with _LOCK:
+        with LOCK:
             return call(*args, **kwargs)
 
     return one_at_a_time
@@ -57,7 +58,7 @@ def _patient(look: Callable[..., Any]) -> Callable[..., Any]:
     def receive_message(backend: Any, queue_name: str, count: int, wait_seconds: int, *rest: Any, **named: Any) -> Any:
         end_ms = clock.now_ms() + 1000 * (wait_seconds or 0)
         while True:
-            with _LOCK:
+            with LOCK:
                 _reopen_groups(backend.get_queue(queue_name))
                 messages = look(backend, queue_name, count, 0, *rest, **named)
             if messages or clock.now_ms() >= end_ms or HURRY.is_set():
@@ -78,18 +79,18 @@ def _rest(clock: SystemClock) -> None:
     """Let others in for a moment. The calling thread holds the lock once if an API call brought it here, else not."""
     held = _is_held()
     if held:
-        _LOCK.release()
+        LOCK.release()
     try:
         clock.sleep(LOOK_SECONDS)
     finally:
         if held:
-            _LOCK.acquire()
+            LOCK.acquire()
 
 
 def _is_held() -> bool:
     try:
-        _LOCK.release()
+        LOCK.release()
     except RuntimeError:  # what RLock raises to a thread that does not hold it
         return False
-    _LOCK.acquire()
+    LOCK.acquire()
     return True

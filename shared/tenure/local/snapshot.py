@@ -1,5 +1,8 @@
-"""All tasks of the embedded stack at a moment: for what a person watches. A scan, fit for a table on this machine and
-for no other."""
+"""All tasks of the embedded stack at a moment: for what a person watches, and for tests that wait.
+
+Read out of moto's memory, not through its HTTP door: a scan for every look would take more of a small machine than the
+workers do.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from moto.dynamodb.models import dynamodb_backends
+
 from tenure.adapters import items
 from tenure.core.task import Happening, Row, State
+from tenure.local.atomic_moto import LOCK
+from tenure.local.emulator import ACCOUNT, REGION
 from tenure.rows import to_row
 
 
@@ -37,19 +44,9 @@ class Snapshot:
         return [(happening, row) for *_, happening, row in told[:limit]]
 
 
-def take(dynamodb: Any, table: str) -> Snapshot:
-    """Read every row. Raises botocore's ClientError and BotoCoreError."""
-    rows: list[Row] = []
-    more: dict[str, Any] = {}
-    while True:
-        page = dynamodb.scan(
-            TableName=table,
-            ConsistentRead=True,
-            FilterExpression="sk = :row",
-            ExpressionAttributeValues={":row": {"S": "R"}},
-            **more,
-        )
-        rows += [to_row(items.from_attributes(attributes)) for attributes in page["Items"]]
-        if not page.get("LastEvaluatedKey"):
-            return Snapshot(tuple(rows))
-        more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+def take(table: str) -> Snapshot:
+    """Every row in a table of this process's emulator; none where there is no such table."""
+    with LOCK:
+        found = dynamodb_backends[ACCOUNT][REGION].tables.get(table)
+        attributes: list[Any] = [item.to_json()["Attributes"] for item in found.all_items()] if found else []
+    return Snapshot(tuple(to_row(items.from_attributes(each)) for each in attributes if each["sk"]["S"] == "R"))

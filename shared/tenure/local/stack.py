@@ -125,7 +125,7 @@ class EmbeddedStack:
 
     def snapshot(self) -> Snapshot:
         """All tasks as they are now."""
-        return take(self.clients.dynamodb, self.topology.table)
+        return take(self.topology.table)
 
     def workers(self) -> Mapping[str, str]:
         """Pool -> what runs for it, in words."""
