@@ -45,7 +45,7 @@ def worker(stores: Stores, queues: Iterable[str], submits: Sequence[str] = ()) -
             ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes"],
             [tier.main.queue_arn for tier in tiers],
         ),
-        _allow("BuryIntoOwnDeadLetterQueues", ["sqs:SendMessage"], [tier.dead.queue_arn for tier in tiers]),
+        _letters("BuryIntoOwnDeadLetterQueues", tiers),
         *follow_up,
         _rows(stores),
         *_payloads(stores),
@@ -58,44 +58,36 @@ def reconcile(stores: Stores) -> Statements:
     tiers = stores.tiers_of(None)
     return [
         _send("ResendWhatIsDue", tiers),
-        _allow("SendMissingLetters", ["sqs:SendMessage"], [tier.dead.queue_arn for tier in tiers]),
-        _allow(
-            "CompareDepths",
-            ["sqs:GetQueueAttributes"],
-            [arn for tier in tiers for arn in (tier.main.queue_arn, tier.dead.queue_arn)],
-        ),
+        _letters("SendMissingLetters", tiers),
+        _allow("SeeBacklogs", ["sqs:GetQueueAttributes"], [tier.main.queue_arn for tier in tiers]),
         _rows(stores),
         _index("FindWhatIsDue", stores, DUE_INDEX),
-        _index("CountDeadLetters", stores, DEAD_INDEX),
+        # Payloads to notice a table that was put back to an earlier time, from what then lies in the bucket alone.
         *_payloads(stores),
         *_encrypted(stores),
     ]
 
 
 def replay(stores: Stores) -> Statements:
-    """Send dead-lettered tasks again and take their letters out of the DLQ. Not: receive from a main queue."""
-    tiers = stores.tiers_of(None)
+    """Send dead-lettered tasks again. Not: touch a DLQ (ingest drains it), receive from a queue, or read a payload."""
     return [
-        _send("ReplayTasks", tiers),
-        _drain("DrainLetters", tiers),
+        _send("ReplayTasks", stores.tiers_of(None)),
         _rows(stores),
         _index("FindDeadLetters", stores, DEAD_INDEX),
         _index("FindReplays", stores, DUE_INDEX),
-        *_payloads(stores),
+        _allow("WriteEditedPayloads", ["s3:PutObject"], [_objects(stores)]),
         *_encrypted(stores),
     ]
 
 
 def ingest(stores: Stores) -> Statements:
-    """Record the letters that SQS moved by itself: read them, re-send what has budget left, write them anew."""
+    """Read the letters that SQS moved by itself, re-send what has budget left, delete those that are decided about."""
     tiers = stores.tiers_of(None)
     return [
         _send("ResendWhatHasBudget", tiers),
         _drain("ReadLetters", tiers),
-        _allow("WriteLettersAnew", ["sqs:SendMessage"], [tier.dead.queue_arn for tier in tiers]),
         _rows(stores),
         _index("CountDeadLetters", stores, DEAD_INDEX),
-        *_payloads(stores),
         *_encrypted(stores),
     ]
 
@@ -103,16 +95,18 @@ def ingest(stores: Stores) -> Statements:
 def operator_reads(stores: Stores) -> Statements:
     """Look at everything: rows, payloads, depths, what is published. Changes nothing; sees what payloads hold."""
     tiers = stores.tiers_of(None)
+    table = stores.table.table.table_arn
     return [
         _allow(
             "SeeDepths",
             ["sqs:GetQueueAttributes"],
             [arn for tier in tiers for arn in (tier.main.queue_arn, tier.dead.queue_arn)],
         ),
-        _allow("SeeTasks", ["dynamodb:BatchGetItem"], [stores.table.table.table_arn]),
+        _allow("SeeTasks", ["dynamodb:BatchGetItem"], [table]),
         _index("SeeWhatIsDue", stores, DUE_INDEX),
         _index("SeeDeadLetters", stores, DEAD_INDEX),
-        _allow("SeePayloads", ["s3:GetObject"], [stores.bucket.bucket.arn_for_objects(f"{PREFIX}*")]),
+        _allow("ExamineTheTable", ["dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive"], [table]),
+        _allow("SeePayloads", ["s3:GetObject"], [_objects(stores)]),
         _missing_is_404(stores),
         _published(stores),
         *([_allow("Decrypt", ["kms:Decrypt"], [stores.key.key_arn])] if stores.key else []),
@@ -125,8 +119,9 @@ def operator_acts(stores: Stores) -> Statements:
     return [
         _send("ResendAndReplay", tiers),
         _drain("DrainLetters", tiers),
-        _allow("SendMissingLetters", ["sqs:SendMessage"], [tier.dead.queue_arn for tier in tiers]),
+        _letters("SendMissingLetters", tiers),
         _allow("ChangeTasks", ["dynamodb:UpdateItem"], [stores.table.table.table_arn]),
+        _allow("WriteEditedPayloads", ["s3:PutObject"], [_objects(stores)]),
         *([_allow("Encrypt", ["kms:GenerateDataKey"], [stores.key.key_arn])] if stores.key else []),
     ]
 
@@ -149,6 +144,14 @@ def _send(sid: str, tiers: Iterable[TaskQueue]) -> iam.PolicyStatement:
     return _allow(sid, ["sqs:SendMessage"], [tier.main.queue_arn for tier in tiers])
 
 
+def _letters(sid: str, tiers: Iterable[TaskQueue]) -> iam.PolicyStatement:
+    return _allow(sid, ["sqs:SendMessage"], [tier.dead.queue_arn for tier in tiers])
+
+
+def _objects(stores: Stores) -> str:
+    return stores.bucket.bucket.arn_for_objects(f"{PREFIX}*")
+
+
 def _drain(sid: str, tiers: Iterable[TaskQueue]) -> iam.PolicyStatement:
     actions = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes"]
     return _allow(sid, actions, [tier.dead.queue_arn for tier in tiers])
@@ -164,8 +167,10 @@ def _index(sid: str, stores: Stores, name: str) -> iam.PolicyStatement:
 
 
 def _payloads(stores: Stores) -> Statements:
-    objects = stores.bucket.bucket.arn_for_objects(f"{PREFIX}*")
-    return [_allow("ReadAndWritePayloads", ["s3:GetObject", "s3:PutObject"], [objects]), _missing_is_404(stores)]
+    return [
+        _allow("ReadAndWritePayloads", ["s3:GetObject", "s3:PutObject"], [_objects(stores)]),
+        _missing_is_404(stores),
+    ]
 
 
 def _missing_is_404(stores: Stores) -> iam.PolicyStatement:

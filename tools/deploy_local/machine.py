@@ -34,7 +34,7 @@ def settings(url: str) -> dict[str, str]:
 @contextmanager
 def emulator(folder: Path) -> Iterator[str]:
     """ministack on a free port of this machine only; its URL. Its log and its state lie in `folder`."""
-    port = _free_port()
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
     # The last two would open fixed ports.
     own = {"GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1", "IOT_MTLS_ENABLED": "0", "SFTP_ENABLED": "0"}
@@ -85,7 +85,8 @@ def run(
     return done
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
