@@ -144,7 +144,7 @@ def test_a_call_that_is_refused_is_a_finding_of_its_check(url: str, monkeypatch:
 # ---- nothing is left behind ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("error", [ZeroDivisionError("a defect"), KeyboardInterrupt()])
 def test_all_is_removed_whatever_ends_it(url: str, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    """Queue, table with items and bucket with an object were there, and the run fails; the fixture sees none left."""
+    """Queue, table with items and bucket with an object were there, and the run fails; nothing is left of them."""
     made: list[str] = []
 
     def look(sandbox: Sandbox) -> Seen:
@@ -156,6 +156,7 @@ def test_all_is_removed_whatever_ends_it(url: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(command, "CHECKS", (Check("breaks", "…", "https://nowhere.example", look),))
     assert run(url).exit_code == 1
     assert len(made) == 4
+    assert left_behind(url) == []
 
 
 @pytest.mark.slow
