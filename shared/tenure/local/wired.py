@@ -17,6 +17,9 @@ from tenure.wiring.maintenance import parts_of, validator_of
 LAMBDA_HANDLER = "tenure.local.lambda_handler:handler"
 POLLER_MODULE = "tenure.local.poller_process"
 
+REPLAY_SECONDS = 5
+"""How long replays go on before the other duties have their turn: here all duties share one thread."""
+
 Duty = tuple[str, Callable[[], object]]
 """(name, one run)."""
 
@@ -41,8 +44,9 @@ def duties(topology: Topology, clients: Clients, clock: Clock, telemetry: Teleme
     def validate(task: str, payload: str) -> str:
         return validator_of(load_app(app))(task, payload)
 
+    replays = Replays(parts, validate)
     return [
         ("reconcile", Reconcile(parts).run_once),
         ("ingest", Ingest(parts).run_once),
-        ("replay", Replays(parts, validate).run_all),
+        ("replay", lambda: replays.run_all(clock.now_ms() + REPLAY_SECONDS * 1000)),
     ]
