@@ -21,6 +21,7 @@ from tenure.core.envelope import decode
 from tenure.core.errors import DecodeError, NotFinished, ServiceError
 from tenure.core.task import Row
 from tenure.core.topology import Pool, Queue, Tier, Topology
+from tenure.keys import Keys
 from tenure.maintenance.parts import Parts
 from tenure.maintenance.reconcile import Reconcile
 from tenure.rows import Rows, to_row
@@ -125,6 +126,7 @@ class _Worker:
             telemetry=world.telemetry,
             worker_id="test",
             pool="test",
+            keys=Keys.of(self._topology, world.store, world.clock, world.entropy),
         )
         self._engine = Engine(parts)
         duty = Parts(
