@@ -82,11 +82,16 @@ ratchet: $(SETUP) ## lower the recorded lengths to what they are now (it never r
 	$(PY) -m tests.architecture.ratchet
 
 ##@ See it run
-.PHONY: demo synth deploy-local
+.PHONY: demo synth permissions try-bundle deploy-local
 demo: $(SETUP) ## the restaurant on the embedded stack
 	$(PY) -m examples.restaurant.demo $(ARGS)
-synth: $(SETUP) $(NODE) ## the CloudFormation templates, with cdk-nag
-	PATH="$(CURDIR)/.venv/bin:$$PATH" node_modules/.bin/cdk synth --quiet --no-notices $(ARGS)
+synth: $(SETUP) $(NODE) ## the templates of every environment, held against cdk-nag and cfn-lint
+	PATH="$(CURDIR)/.venv/bin:$$PATH" node_modules/.bin/cdk synth --quiet --no-notices -c env=dev,staging,prod $(ARGS)
+	.venv/bin/cfn-lint --ignore-checks W3005 -- cdk.out/*.template.json
+permissions: $(SETUP) ## write docs/permissions.md from the templates
+	$(PY) -m tools.permissions
+try-bundle: $(SETUP) $(MINISTACK) ## the functions' asset under Lambda's own runtime client; its size and import time
+	$(PY) -m tools.try_bundle
 deploy-local: $(SETUP) $(MINISTACK) $(NODE) ## a real `cdk deploy`, against a local emulator
 	$(PY) -m tools.deploy_local $(ARGS)
 

@@ -44,6 +44,12 @@ ACCEPTED = (
         "The bucket for the handlers' own files: what they call them is theirs to say. The star covers that bucket.",
     ),
     Accepted(
+        f"{_STAR}*:task/<*Cluster*>/[*]]",
+        "*/Workers/pool-*",
+        "A task's name is made when it starts. The star covers the tasks of tenure's own cluster, and the right is "
+        "only to be spared by scaling for a while.",
+    ),
+    Accepted(
         f"{_STAR}[*]]",
         "*/Workers/pool-*/Task/ExecutionRole/*",
         "ecr:GetAuthorizationToken takes no resource (AWS's service authorization reference for ECR): the star is its "

@@ -89,6 +89,8 @@ def _reference(reference: Mapping[str, Any], template: Template, data: Template)
     if "Fn::GetStackOutput" in reference:
         output = data.content["Outputs"][reference["Fn::GetStackOutput"]["OutputName"]]["Value"]
         return _reference(output, data, data)
+    if "Fn::Sub" in reference:
+        return str(reference["Fn::Sub"]).replace("${", "<").replace("}", ">").replace("AWS::", "")
     if "Ref" in reference and reference["Ref"].startswith("AWS::"):
         return f"<{reference['Ref'].removeprefix('AWS::')}>"
     logical_id = reference["Fn::GetAtt"][0] if "Fn::GetAtt" in reference else reference["Ref"]
@@ -107,7 +109,7 @@ def _called(resource: Mapping[str, Any]) -> str:
         "AWS::KMS::Key": "the key",
         "AWS::Logs::LogGroup": "its own log group",
         "AWS::Lambda::Function": "its function",
-        "AWS::ECR::Repository": "the image's repository",
+        "AWS::ECS::Cluster": "<the cluster>",
     }
     return names[kind]
 

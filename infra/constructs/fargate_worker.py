@@ -48,7 +48,7 @@ class FargateWorker(Construct):
         super().__init__(scope, construct_id)
         self.pool, self.tiers = pool, list(tiers)
         self.log_group = logs.LogGroup(self, "Logs", retention=program.log_retention, removal_policy=program.removal)
-        self.task = self._task_definition(program, statements)
+        self.task = self._task_definition(program, [*statements, _protection(cluster)])
         self._container(image, variables)
         self.service = ecs.FargateService(
             self,
@@ -189,6 +189,14 @@ class FargateWorker(Construct):
             alarm_description=f"Scales pool {self.pool.name}; nobody need look at it.",
         )
         alarm.add_alarm_action(actions.ApplicationScalingAction(action))
+
+
+def _protection(cluster: ecs.ICluster) -> iam.PolicyStatement:
+    """A busy poller asks its agent not to be scaled in; the agent asks ECS with the task's own role."""
+    tasks = cdk.Stack.of(cluster).format_arn(service="ecs", resource="task", resource_name=f"{cluster.cluster_name}/*")
+    return iam.PolicyStatement(
+        sid="NotScaledInWhileBusy", actions=["ecs:GetTaskProtection", "ecs:UpdateTaskProtection"], resources=[tasks]
+    )
 
 
 def capacity_steps(tasks_min: int, tasks_max: int, backlog_per_task: int) -> list[tuple[int, int]]:

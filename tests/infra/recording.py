@@ -77,6 +77,7 @@ def _kind_granted(resource: Any) -> str:
         ("index dead", "/index/dead"),
         ("payloads", "/payloads/*"),
         ("parameters", ":parameter/tenure/"),
+        ("tasks", ":task/"),
         ("table", "StateTable"),
         ("bucket", "StoresPayloadsBucket"),
         ("files", "FilesBucket"),

@@ -285,9 +285,8 @@ def try_all() -> None:
     weigh(bundle(ingredients(settings_for(own, here, prune=False))), "with the models of every AWS service")
     examine_natives(made, here, own)
     for what in ("tenure.wiring.worker, tenure.worker.lambda_runtime", "examples.restaurant.app"):
-        print(
-            f"      import {what}: {import_seconds(made, what) * 1000:.0f} ms of processor time, nothing compiled before"
-        )
+        milliseconds = import_seconds(made, what) * 1000
+        print(f"      import {what}: {milliseconds:.0f} ms of processor time, nothing compiled before")
     client = runtime_client()
     rie = emulator_of_the_runtime()
     with ExitStack() as cleanup:
