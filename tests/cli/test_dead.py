@@ -175,6 +175,7 @@ def test_pause_and_resume(shop: Shop) -> None:
     """The pause is durable and named; an unknown queue is refused with those there are."""
     assert "paused" in shop.run("pause", "media", "--reason", "deploy").stderr
     assert read_pause(shop.world.store, "media").paused
+    assert "media is paused" in shop.run("queues").stderr
     assert "already" in shop.run("pause", "media", "--reason", "deploy").stderr
     told = json.loads(shop.run("resume", "media", "--reason", "done", "-o", "json").stdout)
     assert told == {"queue": "media", "paused": False, "was_paused": True}

@@ -11,6 +11,7 @@ from tenure.cli import render
 from tenure.cli.options import with_session
 from tenure.cli.session import Reach, Session
 from tenure.core.topology import Tier
+from tenure.maintenance.pause import read_pause
 
 
 @click.command()
@@ -34,6 +35,10 @@ def queues(session: Session) -> None:
         letters = _number(one["letters"], "bold red")
         made.add_row(one["queue"], one["priority"], one["pool"], *numbers, letters, "by key" if one["ordered"] else "")
     session.console.print(made)
+    for name in sorted({one["queue"] for one in found if one["paused"]}):
+        pause = read_pause(reach.store, name)
+        since = render.ago(pause.at_ms, reach.clock.now_ms())
+        session.note(f"{name} is paused ({since}) by {pause.by}: {pause.reason}. Resume: tenure resume {name}")
 
 
 def _number(value: int, style: str = "") -> Text:
@@ -52,6 +57,7 @@ def _depths(reach: Reach, tier: Tier) -> dict[str, Any]:
         "pool": pool.name,
         "pool_kind": pool.kind,
         "ordered": tier.ordered,
+        "paused": read_pause(reach.store, tier.queue).paused,
         "ready": depth.visible,
         "in_flight": depth.in_flight,
         "delayed": depth.delayed,
