@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import pytest
 
@@ -13,6 +14,8 @@ from tenure.core.task import State
 from tenure.maintenance.pause import Pause, set_pause
 from tenure.maintenance.reconcile import Reconcile
 from tenure.maintenance.restore import mark_restored
+from tenure.ports import Write, WriteOutcome
+from tenure.rows import row_key
 from tests.maintenance.kit import Kit
 
 
@@ -216,6 +219,25 @@ def test_a_worker_that_moves_the_row_first_wins(kit: Kit) -> None:
     assert stale.version == 2
     assert Reconcile(parts).run_once().counts["resent"] == 0
     assert index is parts.store
+
+
+def test_a_row_that_is_claimed_between_its_read_and_its_write_gets_no_message(kit: Kit) -> None:
+    """The write is refused, and what it was to send is not sent (R2, R25)."""
+    row = kit.submit(send=False)
+    kit.advance(300)
+    write = kit.world.store.write_many
+
+    def overtaken(writes: Sequence[Write]) -> list[WriteOutcome]:
+        if any(each.item.key == row_key(row.id) for each in writes):
+            kit.world.store.write_many = write  # type: ignore[method-assign] # once
+            kit.claim(row)
+        return write(writes)
+
+    kit.world.store.write_many = overtaken  # type: ignore[method-assign] # the worker that is quicker
+    report = Reconcile(kit.parts).run_once()
+    assert (report.counts["overtaken"], report.counts["resent"]) == (1, 0)
+    assert kit.bodies() == []
+    assert kit.row(row.id).state is State.LEASED
 
 
 def test_an_error_is_named_in_the_letter_that_reconcile_sends(kit: Kit) -> None:

@@ -108,6 +108,28 @@ def test_a_killed_process_has_no_effect_any_more():
     assert set(ended) == {"Killed"}
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_call_that_is_on_its_way_when_its_process_is_killed_is_not_made(seed):
+    """Killed by another thread while it waits in the middle of a call: that very call has no effect either."""
+    world = World(seed=seed)
+    queue, seen = world.queue("q"), []
+
+    def sender():
+        while True:
+            queue.send_many([Send("x")])
+
+    def killer():
+        world.clock.sleep(0.1)
+        world.kill("w")
+        seen.append(len(queue.all()))
+
+    world.spawn("w", sender)
+    world.spawn("k", killer)
+    world.run(seconds=2)
+    assert seen == [len(queue.all())]
+    assert seen[0] > 0
+
+
 def test_a_stalled_process_waits_and_others_go_on():
     """A stall holds all threads of one process for its virtual time."""
     world = World()
