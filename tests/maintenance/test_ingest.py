@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from tenure.core import limits, machine
@@ -10,7 +12,9 @@ from tenure.core.letter import letter_of, quarantine_of, read_letter
 from tenure.core.task import Row, State
 from tenure.maintenance.ingest import Ingest, IngestReport
 from tenure.maintenance.reconcile import Reconcile
-from tenure.ports import Send
+from tenure.ports import Send, Write, WriteOutcome
+from tenure.rows import row_key
+from tenure.testing import Faults
 from tests.maintenance.kit import Kit
 
 
@@ -42,6 +46,34 @@ def test_a_task_that_never_started_is_sent_back(kit: Kit) -> None:
     now = kit.row(row.id)
     assert (now.state, now.attempt, now.sends) == (State.QUEUED, 1, 2)
     assert [event["why"] for event in kit.world.telemetry.named("letter.ingested")] == ["it never started"]
+
+
+def test_a_letter_whose_message_is_not_taken_stays(kit: Kit) -> None:
+    """What SQS does not confirm may not be there, so the letter goes only once its row has been heard of again."""
+    row = kit.submit()
+    move(kit, row)
+    kit.world.faults = Faults(send_unanswered=1)
+    report = ingest(kit)
+    assert (report.counts["sent_back"], report.counts["unsent"]) == (0, 1)
+    assert len(kit.letters()) == 1
+
+
+def test_a_letter_whose_row_moves_while_it_is_written_is_kept(kit: Kit) -> None:
+    """A worker is quicker: what was decided on the row as it was is not done."""
+    row = kit.submit()
+    move(kit, row)
+    write = kit.world.store.write_many
+
+    def overtaken(writes: Sequence[Write]) -> list[WriteOutcome]:
+        if any(each.item.key == row_key(row.id) for each in writes):
+            kit.world.store.write_many = write  # type: ignore[method-assign] # once
+            kit.claim(row)
+        return write(writes)
+
+    kit.world.store.write_many = overtaken  # type: ignore[method-assign] # the worker that is quicker
+    report = ingest(kit)
+    assert (report.counts["moved_on"], report.counts["sent_back"]) == (1, 0)
+    assert (len(kit.letters()), len(kit.bodies())) == (1, 0)
 
 
 def test_a_live_lease_is_left_alone(kit: Kit) -> None:

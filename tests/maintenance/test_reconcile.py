@@ -9,12 +9,13 @@ import pytest
 
 from tenure.core import limits, machine
 from tenure.core.envelope import decode
+from tenure.core.errors import ServiceError
 from tenure.core.outcome import named
 from tenure.core.task import State
-from tenure.maintenance.pause import Pause, set_pause
+from tenure.maintenance.pause import Pause, pause_key, set_pause
 from tenure.maintenance.reconcile import Reconcile
 from tenure.maintenance.restore import mark_restored
-from tenure.ports import Write, WriteOutcome
+from tenure.ports import Item, Key, Write, WriteOutcome
 from tenure.rows import row_key
 from tests.maintenance.kit import Kit
 
@@ -101,6 +102,23 @@ def test_a_paused_queue_gets_no_resends_but_its_schedules(kit: Kit) -> None:
     kit.advance(300)
     report = Reconcile(kit.parts).run_once()
     assert (report.counts["resent"], report.counts["later"]) == (1, 1)
+
+
+def test_a_queue_of_which_is_not_known_whether_it_is_paused_gets_no_resends(kit: Kit) -> None:
+    """To look again later costs little, to flood a paused queue much."""
+    row = kit.submit(send=False)
+    kit.advance(300)
+    read = kit.world.store.get_many
+
+    def throttled(keys: Sequence[Key]) -> list[Item | None]:
+        if pause_key("media") in keys:
+            raise ServiceError("throttled")
+        return read(keys)
+
+    kit.world.store.get_many = throttled  # type: ignore[method-assign] # the fault
+    report = Reconcile(kit.parts).run_once()
+    assert (report.counts["resent"], report.counts["later"]) == (0, 1)
+    assert kit.row(row.id).sends == 1
 
 
 def test_messages_past_their_retention_are_sent_again_even_while_paused_but_once(kit: Kit) -> None:

@@ -160,6 +160,18 @@ def test_an_id_that_comes_twice_in_one_event_is_listed_unless_both_are_done():
     assert answer["batchItemFailures"] == [{"itemIdentifier": event["Records"][0]["messageId"]}]
 
 
+def test_an_id_that_came_twice_is_not_deleted_while_one_of_the_two_is_open():
+    """The first copy is claimed and done, the second was handed back at its live lease: only the row may end it."""
+    it = lab()
+    function = Function(it)
+    submit(it, 1)
+    event = function.event()
+    event["Records"].append(dict(event["Records"][0]))
+    answer = function.runtime.handle(event, Context(it))
+    assert it.effects == ["1"]
+    assert answer["batchItemFailures"] == [{"itemIdentifier": event["Records"][0]["messageId"]}]
+
+
 @pytest.mark.parametrize("count", ["7", "abc", None, "", "-3", 7])
 def test_odd_receive_counts_are_tolerated(count):
     """Missing, not a number, or far above max_attempts: SQS's count is no count of attempts, and the task runs."""

@@ -206,6 +206,14 @@ def test_metrics_are_written_before_the_answer_and_a_failure_to_write_changes_no
     assert flushed == [1]
 
 
+@pytest.mark.parametrize("count", ["abc", "", None, "-1", [1], float("inf"), {}])
+def test_a_count_that_cannot_be_read_does_not_pass_for_a_first_delivery(count):
+    """R9: such a message is read about before it is claimed."""
+    record = SQSRecord({"messageId": "m", "body": "{}", "attributes": {"ApproximateReceiveCount": count}})
+    assert delivery_of(record, 5).receive_count == 0
+    assert delivery_of(SQSRecord({"messageId": "m"}), 5).receive_count == 0
+
+
 def test_attributes_and_group_arrive_as_the_queue_has_them():
     """What an event says of a message is what ReceiveMessage would: binary attributes as base64, types kept."""
     told = Delivery(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tenure.application import App
+from tenure.core.errors import ServiceError
 from tenure.core.topology import Pool, Queue, Topology
 from tenure.ports import Delivery, Send
 from tenure.worker.acks import DirectAck
@@ -222,6 +223,26 @@ def test_every_place_is_had_back_whatever_happens_to_what_was_received():
     shop.world.run(seconds=100)
     assert served.poller._slots.free == 5
     assert len(shop.done) == 7
+
+
+def test_a_hungry_poll_that_fails_gives_its_places_back():
+    """It had taken them before it asked."""
+    shop = Shop(seconds=0)
+    shop.submit("normal", 30)
+    served = shop.serve("normal", threads_count=2)
+    receive = shop.queues["normal"].receive
+
+    def failing(limit: int, wait_seconds: int, visibility_seconds: int | None = None) -> list[Delivery]:
+        if wait_seconds == 0:
+            shop.queues["normal"].receive = receive  # type: ignore[method-assign] # once
+            raise ServiceError("no answer came")
+        return receive(limit, wait_seconds, visibility_seconds)
+
+    shop.queues["normal"].receive = failing  # type: ignore[method-assign] # the fault
+    shop.world.run(seconds=100)
+    assert shop.world.telemetry.count("poll.failed") == 1
+    assert len(shop.done) == 30
+    assert served.poller._slots.free == 2
 
 
 def test_gathered_metrics_are_written_each_minute_and_at_the_end():
