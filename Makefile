@@ -10,7 +10,7 @@ MINISTACK := .venv-ministack/.stamp
 NODE := node_modules/.stamp
 
 # What `check` runs, in this order: quick refusals first. Add a target here on the day its machinery exists.
-CHECKS := format-check lint types imports test sabotage-sample
+CHECKS := format-check lint types imports test sabotage-sample synth deploy-local
 
 # Held by mypy, as far as it exists yet. In tests/typing an unused ignore is a failure, so what must be refused is, too.
 TYPED := $(wildcard shared/tenure functions infra app.py examples tests/typing)
@@ -96,7 +96,7 @@ deploy-local: $(SETUP) $(MINISTACK) $(NODE) ## a real `cdk deploy`, against a lo
 	$(PY) -m tools.deploy_local $(ARGS)
 
 ##@ Prove it
-.PHONY: sabotage sabotage-sample simulate conformance soak bench check
+.PHONY: sabotage sabotage-sample simulate conformance soak check
 sabotage: $(SETUP) $(MINISTACK) ## break the rules one by one: each must turn some test red
 	$(PY) -m tools.sabotage $(ARGS)
 simulate: $(SETUP) ## the long run of the simulation; ARGS="--seeds 10000", ARGS="--seed 4711" for one again
@@ -108,8 +108,6 @@ conformance: $(SETUP) $(MINISTACK) ## the contract suite against a backend of yo
 	.venv/bin/tenure conformance $(ARGS)
 soak: $(SETUP) $(MINISTACK) ## half an hour of real workers on ministack, killed at random, and an audit of what is left
 	$(PY) -m tools.soak $(ARGS)
-bench: $(SETUP) ## throughput, and calls per task
-	$(PY) -m benchmarks $(ARGS)
 check: $(CHECKS) ## everything that must hold before a commit is shared; all that CI runs
 
 ##@ Tidy
