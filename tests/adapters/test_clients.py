@@ -143,6 +143,13 @@ def test_a_write_on_a_dead_network_is_given_up_within_its_lease():
     assert WRITE_TRIES * (TRIES * TABLE_SECONDS + pauses) <= 60
 
 
+def test_a_receive_is_never_repeated_by_the_sdk():
+    """A receive that was not answered may have hidden messages: the one that asked is to ask again, and to tell."""
+    clients = Clients(lambda: NOW_MS, region="us-east-1")
+    tries = {each: each.meta.config.retries["total_max_attempts"] for each in (clients.sqs_polls, clients.sqs)}
+    assert list(tries.values()) == [1, 3]
+
+
 def test_clients_are_made_once():
     """Making one takes a tenth of a second."""
     clients = Clients(lambda: NOW_MS, region="us-east-1", endpoint_url="http://127.0.0.1:1")

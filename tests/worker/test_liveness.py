@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tenure.worker.liveness import STALE_SECONDS, WRITE_EVERY_SECONDS, LivenessFile, child_path, files_of, problems
+from tenure.worker.liveness import (
+    STALE_SECONDS,
+    WRITE_EVERY_SECONDS,
+    LivenessFile,
+    child_path,
+    files_of,
+    problems,
+    proof_at_ms,
+)
 
 NOW = 1_800_000_000_000
 
@@ -16,6 +25,23 @@ def test_fresh_until_the_documented_time_and_stale_after_it(tmp_path):
     LivenessFile(path).write(NOW, NOW)
     assert problems([path], NOW + STALE_SECONDS * 1000) == []
     assert "no sign of life" in problems([path], NOW + STALE_SECONDS * 1000 + 1)[0]
+
+
+@dataclass
+class Seen:
+    """A receiver, as it tells of itself."""
+
+    turned_at_ms: int
+    received_at_ms: int
+    waiting: bool = False
+
+
+def test_one_receiver_that_does_not_come_round_is_no_proof_of_life():
+    """Though SQS answers all the others, and a handler runs."""
+    others = [Seen(NOW, NOW), Seen(NOW, NOW, waiting=True)]
+    assert proof_at_ms(others, 0, NOW) == NOW
+    for running in (0, 1):
+        assert proof_at_ms([*others, Seen(NOW - 99_000, NOW - 99_000)], running, NOW) == NOW - 99_000
 
 
 def test_it_is_not_written_at_every_look(tmp_path):

@@ -11,7 +11,7 @@ from tenure.core.errors import ServiceError
 from tenure.core.topology import Pool, Queue, Topology
 from tenure.ports import Delivery, Send
 from tenure.worker.acks import DirectAck
-from tenure.worker.held import Inbox
+from tenure.worker.held import Inbox, Unit
 from tenure.worker.liveness import LivenessFile
 from tests.support.lab import Lab
 from tests.support.runtimes import Served, serve, serve_all
@@ -223,6 +223,25 @@ def test_every_place_is_had_back_whatever_happens_to_what_was_received():
     shop.world.run(seconds=100)
     assert served.poller._slots.free == 5
     assert len(shop.done) == 7
+
+
+def test_an_engine_that_breaks_its_word_costs_no_runner():
+    """It never raises. If it does, its one runner and its place are there for all the others."""
+    shop = Shop(seconds=0)
+    shop.submit("normal", 4)
+    served = shop.serve("normal", threads_count=1)
+    engine = served.poller._parts.engine
+    run = engine.run
+
+    def broken(unit: Unit) -> None:
+        engine.run = run  # type: ignore[method-assign] # once
+        raise RuntimeError("a defect of ours")
+
+    engine.run = broken  # type: ignore[method-assign, assignment] # the fault
+    shop.world.run(seconds=200)
+    assert len(shop.done) == 3
+    assert not served.ended
+    assert served.poller._slots.free == 1
 
 
 def test_a_hungry_poll_that_fails_gives_its_places_back():
