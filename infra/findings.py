@@ -7,6 +7,7 @@ are accepted here, by pattern. Whatever is neither acknowledged nor accepted fai
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -86,6 +87,14 @@ class Findings:
         report = AwsSolutionsChecks().validate_scope(context.app_construct)
         left = [found for violation in report.violations if (found := self._left_of(violation))]
         return cdk.PolicyValidationPluginReport(success=not left, violations=left)
+
+    def accepted_as_json(self) -> str:
+        """What was met and is accepted: finding, construct, reason."""
+        told = [
+            {"finding": finding, "path": path, "accepted_as": each.finding, "reason": each.reason}
+            for finding, path, each in self.accepted
+        ]
+        return json.dumps(told, indent=2) + "\n"
 
     def _left_of(self, violation: cdk.PolicyViolation) -> cdk.PolicyViolation | None:
         """The violation with those resources only for which it is not accepted; None if there are none."""
