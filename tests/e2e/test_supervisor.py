@@ -55,12 +55,11 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Supervised]]:
 
     yield make
     for each in made:
-        if each.process.poll() is None:
-            each.process.kill()
-            each.process.communicate()
+        each.process.kill()
         for _, pid in each.lines("start"):
             if alive(pid):
                 os.kill(pid, signal.SIGKILL)
+        each.process.communicate()  # only now: whoever is left holds its standard output open
 
 
 def alive(pid: int) -> bool:
