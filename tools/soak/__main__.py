@@ -70,7 +70,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--tasks", type=int, default=20_000)
     parser.add_argument("--workers", type=int, default=3, help="processes that are killed now and then")
     parser.add_argument("--spared", type=int, default=1, help="processes that live throughout, beside them")
-    parser.add_argument("--threads", type=int, default=4, help="handlers at once in a process")
+    parser.add_argument("--threads", type=int, default=6, help="handlers at once in a process")
     parser.add_argument("--kill-every", type=float, default=20.0, help="seconds, on average")
     parser.add_argument("--reconcile-every", type=float, default=60.0, help="seconds")
     parser.add_argument("--visibility", type=int, default=0, help="seconds of the queue's; 0: as deployed")
