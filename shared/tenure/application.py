@@ -15,7 +15,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
 from tenure.core.declaration import Declared, TaskDefinition, define
 from tenure.core.durations import Duration
-from tenure.core.errors import InvalidTask, NotConnected
+from tenure.core.errors import InvalidTask, InvalidTopology, NotConnected, UsageError
 from tenure.core.retry import Retry
 from tenure.core.submission import Options, Priority, Submission
 from tenure.core.topology import NAME, Topology
@@ -288,14 +288,25 @@ class App:
         return client
 
     def check(self, topology: Topology) -> None:
-        """Raise InvalidTask or InvalidTopology for the first task that cannot run on these queues and pools."""
-        for definition in self._tasks.values():
-            why = definition.unfit(topology)
-            if why:
-                raise InvalidTask(why)
+        """Raise for tasks that cannot run on these queues and pools, naming all of them: the error of the only one, or
+        InvalidTask with a line for each. Raises InvalidTask or InvalidTopology."""
+        found = [error for each in self._tasks.values() if (error := _unfit(each, topology)) is not None]
+        if len(found) == 1:
+            raise found[0]
+        if found:
+            lines = dict.fromkeys(f"- {error}" for error in found)  # two tasks on a queue that is not there say the same
+            raise InvalidTask("\n".join([f"{len(found)} tasks do not fit their queues and pools:", *lines]))
 
     def __repr__(self) -> str:
         return f"<app {self._name}: {len(self._tasks)} tasks>"
+
+
+def _unfit(definition: TaskDefinition, topology: Topology) -> UsageError | None:
+    try:
+        why = definition.unfit(topology)
+    except (InvalidTask, InvalidTopology) as error:
+        return error
+    return InvalidTask(why) if why else None
 
 
 def _refuse_app_name(name: object) -> None:

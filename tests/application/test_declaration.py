@@ -317,6 +317,19 @@ def test_order_must_fit_its_queue(app: App) -> None:
         app.check(topology())
 
 
+def test_all_tasks_that_do_not_fit_are_named_at_once(app: App) -> None:
+    """A person mends them in one go; a queue that is not there is told once, whoever names it."""
+    app.task(queue="media", name="slow", timeout="6m")(lambda: None)
+    app.task(queue="media", name="fine", timeout="1m")(lambda: None)
+    app.task(queue="nowhere", name="lost")(lambda: None)
+    app.task(queue="nowhere", name="lost_too")(lambda: None)
+    with pytest.raises(InvalidTask) as caught:
+        app.check(topology())
+    told = str(caught.value).split("\n")
+    assert told[0] == "3 tasks do not fit their queues and pools:"
+    assert (len(told), "'slow'" in told[1], "'nowhere'" in told[2]) == (3, True, True)
+
+
 # ---- decoding ------------------------------------------------------------------------------------------------------
 def definition(app: App) -> TaskDefinition:
     def resize(photo: str, /, width: int, *, fast: bool = False) -> None: ...

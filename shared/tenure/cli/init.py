@@ -34,7 +34,7 @@ app = "app:app" # module:attribute of the App
 
 [pools.quick] # a Lambda function; `kind = "fargate"` is a container for long or heavy tasks
 kind = "lambda"
-longest_runtime_seconds = 60
+longest_runtime_seconds = 330 # a task's timeout, 5m unless it says otherwise, and the margin for stopping
 concurrency = 4
 
 [queues.work] # what @app.task(queue="work") names
