@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import pytest
 
 from tenure.core.envelope import canonical, decode
-from tenure.core.errors import InvalidPayload, UsageError
+from tenure.core.errors import InvalidPayload, ServiceError, UsageError
 from tenure.core.task import State
 from tenure.maintenance.audit import Audit
 from tenure.maintenance.ingest import Ingest
@@ -17,6 +18,7 @@ from tenure.maintenance.pace import batch_of, interval_ms
 from tenure.maintenance.reconcile import Reconcile
 from tenure.maintenance.replay import NothingMatched, Replays
 from tenure.maintenance.replay_record import Phase, ReplayNotFound, ReplaySpec
+from tenure.ports import NotSent, Send, Sent
 from tests.maintenance.kit import Kit
 
 
@@ -283,6 +285,28 @@ def test_ordered_keys_keep_the_order_of_their_submits(kit: Kit) -> None:
     for key in ("k0", "k1", "k2"):
         mine = [row.id for row in rows if row.ordering_key == key]
         assert [id_ for id_ in kit.order if id_ in mine] == mine
+
+
+def test_a_successor_does_not_pass_a_message_that_was_not_taken(kit: Kit) -> None:
+    """Its batch stops there, and the next runner sends the key's messages in their order (R23)."""
+    rows = [kit.bury(kit.submit(queue="ledger")) for _ in range(3)]
+    replays = Replays(kit.parts)
+    state = replays.create(spec("queue:ledger"))
+    main = kit.world.queues(kit.topology.tier("ledger"))
+    send = main.send_many
+
+    def unanswered(sends: Sequence[Send]) -> list[Sent | NotSent]:
+        main.send_many = send  # type: ignore[method-assign] # once
+        return [NotSent(False, "ServiceUnavailable", "no answer came") for _ in sends]
+
+    main.send_many = unanswered  # type: ignore[method-assign] # the fault
+    with pytest.raises(ServiceError, match="was not sent"):
+        replays.run(state.id)
+    assert kit.bodies("ledger") == []
+    kit.advance(61)
+    assert replays.run(state.id).phase is Phase.DONE
+    kit.work()
+    assert kit.order == [row.id for row in rows]
 
 
 def test_each_fifo_replay_has_its_own_deduplication_id(kit: Kit) -> None:

@@ -78,7 +78,7 @@ def ingest(row: Row | None, letter: ReadLetter, stamp: Stamp) -> Ingestion:
 def burial(letter_id: str) -> tuple[int, int]:
     """(replays, fence) of the burial that a letter id names: later burials compare greater. (0, 0) if unreadable."""
     parts = letter_id.rsplit(":", 2)
-    if len(parts) != 3 or not all(part.isascii() and part.isdigit() for part in parts[1:]):
+    if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts[1:]):
         return (0, 0)
     return int(parts[2]), int(parts[1])
 
