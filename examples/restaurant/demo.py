@@ -249,7 +249,7 @@ def table_of(demo: Demo, snapshot: Snapshot) -> Table:
         "ATTEMPTS",
         "CLAIMS",
         "ELAPSED",
-        "DISPOSITION",
+        "LETTER",
         right=("ATTEMPTS", "CLAIMS", "ELAPSED"),
     )
     order = list(KINDS)

@@ -37,8 +37,8 @@ def submit(session: Session, name: str, payload: str, waits: bool, timeout: str,
     JSON is an object of its arguments, checked against the task's types.
 
     \b
-      tenure submit resize_photo '{"photo": {"key": "uploads/1.jpg"}, "restaurant_id": "r7"}' --tenant r7
-      cat payload.json | tenure submit render_report -
+      tenure submit greet '{"name": "Ada"}' --tenant r7 --wait
+      cat payload.json | tenure submit greet -
     """
     arguments = read_payload(payload)
     reach = session.reach()
