@@ -75,8 +75,9 @@ def context() -> "_Context":
 def connect(app: str, *, environment: str | None = None) -> "_Client":
     """A client for an app whose code is not at hand: it submits by task name, checked against what was published.
 
-    environment: by default the variable TENURE_ENVIRONMENT. Raises InvalidTopology if nothing is deployed there, and
-    ServiceError if it could not be read.
+    environment: by default the variable TENURE_ENVIRONMENT. If `tenure dev` runs it in the current directory, that is
+    connected to. Raises InvalidTopology if nothing is deployed there, and ServiceError if it could not be read (no
+    region, no credentials, no answer, no permission); both say what to do.
     """
     from tenure.wiring.producer import connect as wired  # the SDK is slow to load: only whoever connects pays for it
 

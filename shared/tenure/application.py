@@ -275,10 +275,11 @@ class App:
         """Connect to an environment, so that tasks can be submitted; call it again to connect elsewhere.
 
         environment: "prod", say; its queues are read from what was published at deployment. By default, the variable
-                     TENURE_ENVIRONMENT.
+                     TENURE_ENVIRONMENT. If `tenure dev` runs it in the current directory, that is connected to.
         client:      a ready client instead (tests, the embedded stack).
 
-        Raises InvalidTopology if the environment is not deployed, and ServiceError if it could not be read.
+        Raises InvalidTopology if the environment is not deployed, and ServiceError if it could not be read (no region,
+        no credentials, no answer, no permission); both say what to do.
         """
         if client is None:
             from tenure.wiring.producer import connect
@@ -294,7 +295,7 @@ class App:
         if len(found) == 1:
             raise found[0]
         if found:
-            lines = dict.fromkeys(f"- {error}" for error in found)  # two tasks on a queue that is not there say the same
+            lines = dict.fromkeys(f"- {error}" for error in found)  # two tasks on one missing queue say the same
             raise InvalidTask("\n".join([f"{len(found)} tasks do not fit their queues and pools:", *lines]))
 
     def __repr__(self) -> str:

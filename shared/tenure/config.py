@@ -81,6 +81,11 @@ def environment_name(environ: Mapping[str, str] | None = None) -> str | None:
     return _variables(environ).get("TENURE_ENVIRONMENT") or None
 
 
+def endpoint_url(environ: Mapping[str, str] | None = None) -> str | None:
+    """Where AWS_ENDPOINT_URL leads the SDK; None where it is not set. The SDK reads it too: this tells that it does."""
+    return _variables(environ).get("AWS_ENDPOINT_URL") or None
+
+
 def producer_config(environment: str | None = None, environ: Mapping[str, str] | None = None) -> ProducerConfig:
     """A producer's configuration; `environment` goes before TENURE_ENVIRONMENT.
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner, Result
 
+from tenure import running
 from tenure.adapters.clients import Clients
 from tenure.adapters.clock import SystemClock
-from tenure.cli import running
 from tenure.cli.main import cli
 from tenure.core.topology import Topology
 from tenure.local.emulator import Emulator

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +17,7 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 import tenure
+from tenure import running
 from tenure.adapters.clients import Clients
 from tenure.adapters.clock import SystemClock
 from tenure.core import published
@@ -21,6 +26,7 @@ from tenure.core.machine import REFUSED
 from tenure.core.task import State
 from tenure.core.topology import Topology
 from tenure.local.provision import provision
+from tenure.local.stack import EmbeddedStack, StackOptions
 from tenure.wiring.producer import connect
 from tests.support.shop import topology
 
@@ -139,3 +145,62 @@ def test_parameters_that_cannot_be_read_are_told() -> None:
     stub.add_client_error("get_parameters_by_path", "AccessDeniedException")
     with stub, pytest.raises(ServiceError, match="ssm:GetParametersByPath"):
         connect("shop", environment="test", clients=clients)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A process that is told nothing of AWS: no region, no credentials, no endpoint; in a directory of its own."""
+    for name in ("REGION", "DEFAULT_REGION", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "ENDPOINT_URL", "PROFILE"):
+        monkeypatch.delenv(f"AWS_{name}", raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ended_pid() -> int:
+    """A process's that is no more."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    return process.pid
+
+
+def test_a_producer_finds_the_embedded_stack_of_its_directory(elsewhere: Path) -> None:
+    """By the note that `tenure dev` leaves: nothing of AWS is set up, and the submit arrives in that stack."""
+    stack = EmbeddedStack(topology(), "shop:app", StackOptions(log_directory=elsewhere, workers=False))
+    with stack:
+        running.leave(elsewhere, running.Running(stack.emulator.url, os.getpid(), "shop", "test"))
+        app.connect(environment="test")
+        handle = price.submit(Decimal("1.10"))
+        assert [row.id for row in stack.snapshot().rows] == [handle.id]
+        assert tenure.connect("shop", environment="test").topology.urls == stack.topology.urls
+
+
+def test_a_note_of_another_environment_or_of_a_dead_process_is_passed_over(elsewhere: Path) -> None:
+    """Only a stack that runs, under the name asked for, is connected to: `prod` never means a stack on this machine."""
+    running.leave(elsewhere, running.Running("http://127.0.0.1:1", ended_pid(), "shop", "test"))
+    running.leave(elsewhere, running.Running("http://127.0.0.1:1", os.getpid(), "shop", "dev"))
+    for environment in ("test", "prod"):
+        with pytest.raises(ServiceError, match="AWS region: none is set"):
+            tenure.connect("shop", environment=environment)
+
+
+def test_an_sdk_that_is_not_set_up_is_told_in_tenures_words(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No region, no credentials, nobody at the endpoint, no such profile: ServiceError with what to do, never the SDK's
+    own."""
+    with pytest.raises(ServiceError, match=r"AWS region: none is set\. Set AWS_REGION.*`tenure dev`"):
+        app.connect(environment="test")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    with pytest.raises(ServiceError, match=r"AWS credentials: .*aws sso login"):
+        app.connect(environment="test")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nobody")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    with pytest.raises(ServiceError, match="Nothing answers there"):
+        app.connect(environment="test")
+    monkeypatch.setenv("AWS_PROFILE", "nobodys")
+    with pytest.raises(ServiceError, match="nobodys"):
+        app.connect(environment="test")

@@ -15,7 +15,6 @@ import click
 from tenure.adapters.clients import Clients
 from tenure.adapters.clock import SystemClock, SystemEntropy
 from tenure.cli import render
-from tenure.cli.connect import CREDENTIALS
 from tenure.cli.errors import DONE, FAILED
 from tenure.cli.options import with_session
 from tenure.cli.session import Session
@@ -24,6 +23,7 @@ from tenure.conformance.expected import EMULATORS, EXPECTED
 from tenure.conformance.sandbox import PREFIX, Sandbox
 from tenure.conformance.suite import CHECKS
 from tenure.core.errors import UsageError
+from tenure.running import CREDENTIALS
 
 COST = (
     "About 300 requests to SQS, DynamoDB and S3, some fifty of them creating and deleting: less than one US cent at "

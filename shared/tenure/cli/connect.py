@@ -9,23 +9,18 @@ from tenure.adapters.sqs import SqsQueue
 from tenure.cli.session import Reach, Session
 from tenure.core.topology import Tier
 from tenure.ports import TaskQueue
-from tenure.wiring.producer import client_of, queues_of, read_published
-
-CREDENTIALS = ("123456789012", "embedded")
-"""What the emulator takes: nobody's. (It takes any; these cannot be mistaken for somebody's.)"""
+from tenure.wiring.producer import client_of, embedded_clients, queues_of, read_published
 
 
 def clients_for(session: Session) -> tuple[Clients, str]:
     """The SDK's clients, and in words what they lead to."""
-    local_ms = SystemClock().now_ms
     running = session.running()
     if running is None:
-        clients = Clients(local_ms)
+        clients = Clients(SystemClock().now_ms)
         endpoint = clients.sqs.meta.endpoint_url
         where = f"AWS {clients.sqs.meta.region_name}" if ".amazonaws." in endpoint else endpoint
         return clients, where
-    clients = Clients(local_ms, region="us-east-1", endpoint_url=running.endpoint_url, credentials=CREDENTIALS)
-    return clients, f"the embedded stack at {running.endpoint_url}"
+    return embedded_clients(running), f"the embedded stack at {running.endpoint_url}"
 
 
 def connect(session: Session) -> Reach:

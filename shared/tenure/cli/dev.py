@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.live import Live
 
+from tenure import running
 from tenure.adapters.clock import SystemClock
-from tenure.cli import render, running, screen
+from tenure.cli import render, screen
 from tenure.cli.options import with_session
 from tenure.cli.session import Session
 from tenure.core.errors import UsageError

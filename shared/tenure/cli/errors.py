@@ -8,16 +8,9 @@ import sys
 import textwrap
 
 import click
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    EndpointConnectionError,
-    NoCredentialsError,
-    NoRegionError,
-    PartialCredentialsError,
-    ProfileNotFound,
-)
+from botocore.exceptions import BotoCoreError, ClientError
 
+from tenure.adapters.sdk_errors import explained
 from tenure.core.errors import TaskNotFound, TenureError, UsageError
 
 DONE, FAILED, USAGE, NOTHING, PARTLY = 0, 1, 2, 3, 4
@@ -49,7 +42,7 @@ def explain(error: Exception) -> tuple[int, str]:
     if isinstance(error, TenureError):
         return FAILED, str(error)
     if isinstance(error, ClientError | BotoCoreError):
-        return FAILED, _of_aws(error)
+        return FAILED, explained(error)
     if isinstance(error, ModuleNotFoundError):
         return USAGE, _of_import(error)
     if isinstance(error, OSError):
@@ -69,29 +62,6 @@ def wrapped(text: str) -> str:
 
 def _terminal_width() -> int:
     return shutil.get_terminal_size((WIDTH_MAX, 24)).columns if sys.stderr.isatty() else WIDTH_MAX
-
-
-def _of_aws(error: ClientError | BotoCoreError) -> str:
-    if isinstance(error, NoCredentialsError | PartialCredentialsError | ProfileNotFound):
-        return (
-            f"AWS credentials: {error}. Sign in (aws sso login), set AWS_PROFILE, or start the embedded stack with "
-            "`tenure dev`, which needs none."
-        )
-    if isinstance(error, NoRegionError):
-        return (
-            "AWS region: none is set. Set AWS_REGION, or a region in the profile that AWS_PROFILE names; or start the "
-            "embedded stack with `tenure dev`, which needs none."
-        )
-    if isinstance(error, EndpointConnectionError):
-        return (
-            f"{error} Nothing answers there. If it was the embedded stack, it has stopped: start `tenure dev` again, "
-            "or unset AWS_ENDPOINT_URL to reach AWS."
-        )
-    if isinstance(error, ClientError):
-        told = error.response.get("Error", {})
-        code, message = told.get("Code", "unknown"), told.get("Message", "")
-        return f"AWS refused {error.operation_name}: {code}. {message} `tenure doctor` checks what is reachable."
-    return f"AWS: {error}"
 
 
 _EXTRAS = {"moto": "local", "werkzeug": "local", "rich": "cli", "aws_lambda_powertools": "worker"}

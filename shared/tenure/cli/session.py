@@ -25,7 +25,7 @@ from tenure.ports import Clock, Entropy, PayloadStore, TaskQueue, TaskStore, Tel
 from tenure.rows import Rows
 
 if TYPE_CHECKING:
-    from tenure.cli.running import Running
+    from tenure.running import Running
 
 FOLDERS = (Path("environments"), Path("infra/environments"))
 """Where environment files lie in a project, below the directory that a command is run in."""
@@ -161,7 +161,7 @@ class Session:
 
     def running(self) -> Running | None:
         """The embedded stack that runs for this project and environment, if one does."""
-        from tenure.cli.running import find
+        from tenure.running import find
 
         return find(self.directory, self.environment)
 

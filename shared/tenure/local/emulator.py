@@ -15,17 +15,16 @@ from moto.core.base_backend import BackendDict
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import BaseWSGIServer, make_server
 
+from tenure import running
 from tenure.adapters.clients import Clients
 from tenure.adapters.clock import SystemThreads
 from tenure.core.errors import UsageError
 from tenure.local import atomic_moto
 from tenure.ports import Thread, Threads
 
-REGION = "us-east-1"
-ACCOUNT = "123456789012"
-"""The account that moto answers for."""
-CREDENTIALS = (ACCOUNT, "embedded")
-"""Access key id and secret: nobody's."""
+REGION = running.REGION
+ACCOUNT = running.ACCOUNT
+CREDENTIALS = running.CREDENTIALS
 
 
 class _Requests(MotoRequestHandler):

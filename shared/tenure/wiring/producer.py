@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -12,6 +13,7 @@ from tenure.adapters.clients import Clients
 from tenure.adapters.clock import SystemClock, SystemEntropy
 from tenure.adapters.dynamodb import DynamoStore
 from tenure.adapters.payloads import Payloads
+from tenure.adapters.sdk_errors import explained
 from tenure.adapters.sqs import SqsQueue
 from tenure.client import Client
 from tenure.core import published
@@ -20,6 +22,7 @@ from tenure.core.submission import TaskFacts
 from tenure.core.topology import Tier, Topology
 from tenure.ports import Clock, TaskQueue, Telemetry
 from tenure.rows import Rows
+from tenure.running import CREDENTIALS, REGION, Running, find
 from tenure.telemetry import LogTelemetry
 
 if TYPE_CHECKING:
@@ -32,17 +35,34 @@ def connect(app: str, *, environment: str | None = None, clients: Clients | None
     Where TENURE_TOPOLOGY tells of this very app and environment (in a worker, say), it is taken and nothing is read;
     else what the deployment published is read from SSM: one call for each ten queues.
 
-    clients: other SDK clients than those that the SDK's own configuration leads to.
+    clients: other SDK clients than those of the embedded stack, if `tenure dev` runs this environment in the current
+             directory, and else those that the SDK's own configuration leads to (AWS_ENDPOINT_URL, if it is set, goes
+             before the embedded stack).
 
     Raises UsageError where nothing names the environment, InvalidTopology if nothing is deployed there, and
-    ServiceError if it could not be read.
+    ServiceError if it could not be read: no region, no credentials, no answer, no permission.
     """
     chosen = config.producer_config(environment)
-    at = clients or Clients(SystemClock().now_ms)
-    if chosen.topology is not None and chosen.topology.app == app:
-        return client_of(chosen.topology, at, {})
-    topology, tasks = read_published(app, chosen.environment, at.ssm)
-    return client_of(topology, at, tasks)
+    own = chosen.topology if chosen.topology is not None and chosen.topology.app == app else None
+    try:
+        at = clients or _clients(chosen.environment, told=own is not None)
+        if own is not None:
+            return client_of(own, at, {})
+        topology, tasks = read_published(app, chosen.environment, at.ssm)
+        return client_of(topology, at, tasks)
+    except BotoCoreError as error:  # making a client looks for a region and a profile
+        raise ServiceError(f"app {app!r} is not connected to {chosen.environment!r}. {explained(error)}") from error
+
+
+def embedded_clients(stack: Running) -> Clients:
+    """The SDK's clients, of an embedded stack that runs in another process."""
+    return Clients(SystemClock().now_ms, region=REGION, endpoint_url=stack.endpoint_url, credentials=CREDENTIALS)
+
+
+def _clients(environment: str, *, told: bool) -> Clients:
+    """told: what this process belongs to is in its environment variables, so no note is looked for."""
+    stack = None if told or config.endpoint_url() else find(Path.cwd(), environment)
+    return embedded_clients(stack) if stack else Clients(SystemClock().now_ms)
 
 
 def client_of(
@@ -89,7 +109,9 @@ def read_published(app: str, environment: str, ssm: SSMClient) -> tuple[Topology
     try:
         pages = ssm.get_paginator("get_parameters_by_path").paginate(Path=path, Recursive=True)
         values = {each["Name"]: each["Value"] for page in pages for each in page["Parameters"]}
-    except (BotoCoreError, ClientError) as error:
+    except BotoCoreError as error:
+        raise ServiceError(f"what is published under {path} could not be read. {explained(error)}") from error
+    except ClientError as error:
         raise ServiceError(
             f"what is published under {path} could not be read: {error}. It needs ssm:GetParametersByPath there."
         ) from error

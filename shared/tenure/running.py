@@ -1,4 +1,5 @@
-"""The note that `tenure dev` leaves, so that commands in another terminal find its stack: .tenure/<environment>.json.
+"""The note that `tenure dev` leaves, so that commands and producers started in the same directory find its stack:
+.tenure/<environment>.json.
 
 It only counts while the process that wrote it is alive; a note that a killed one left behind is passed over.
 """
@@ -11,6 +12,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 FOLDER = ".tenure"
+REGION = "us-east-1"
+ACCOUNT = "123456789012"
+"""The account that moto answers for."""
+CREDENTIALS = (ACCOUNT, "embedded")
+"""Access key id and secret for the embedded stack. It takes any; these cannot be mistaken for somebody's."""
 
 
 @dataclass(frozen=True, slots=True)
