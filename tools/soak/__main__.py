@@ -17,16 +17,19 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tenure.adapters import items
 from tenure.adapters.clients import Clients
 from tenure.adapters.clock import SystemClock
+from tenure.core.task import Row
 from tenure.core.topology import Pool, Queue, Topology
 from tenure.local.provision import provision
-from tenure.local.snapshot import take
+from tenure.rows import to_row
 from tools.deploy_local.machine import ACCOUNT, PYTHON, REGION, emulator, settings
 from tools.soak import app
 from tools.soak.audit import Effect, Evidence, audit
@@ -129,12 +132,19 @@ def _evidence(told: Told, topology: Topology, clients: Clients, effects: Path) -
     depth: Any = clients.sqs.get_queue_attributes(QueueUrl=tier.url, AttributeNames=names)
     return Evidence(
         submitted=told.submitted,
-        rows={row.id: row for row in take(clients.dynamodb, topology.table).rows},
+        rows={row.id: row for row in _rows(clients.dynamodb, topology.table)},
         effects=[Effect(task_id, int(fence), int(at_ms), step) for task_id, fence, at_ms, step in lines],
         letters=_letters(clients.sqs, tier.dead_url),
         waiting=sum(int(value) for value in depth["Attributes"].values()),
         refused=told.refused,
     )
+
+
+def _rows(dynamodb: Any, table: str) -> Iterator[Row]:
+    """Every row there is, as the table holds it."""
+    scan = dynamodb.get_paginator("scan")
+    for page in scan.paginate(TableName=table, ConsistentRead=True):
+        yield from (to_row(items.from_attributes(each)) for each in page["Items"] if each["sk"]["S"] == "R")
 
 
 def _letters(sqs: Any, url: str) -> list[str]:
