@@ -128,3 +128,23 @@ def test_what_is_piped_has_no_colour_and_no_wrapped_table(shop: Shop, ids: dict[
     result = shop.run("ls")
     assert "\x1b" not in result.stdout
     assert len(result.stdout.splitlines()) == 6
+
+
+def test_why_and_wait_say_that_the_queue_is_paused(shop: Shop, ids: dict[str, str]) -> None:
+    """What keeps a task from running is said where a person asks about the task; not of one that has ended."""
+    shop.run("pause", "media", "--reason", "the disk is full")
+    handle = shop.client.submit("resize", {"key": "a.jpg"})
+    told = shop.run("why", handle.id).stdout
+    assert "Queue media is paused" in told
+    assert "the disk is full. Resume: tenure resume media" in told
+    waited = shop.run("wait", handle.id, "--timeout", "1s")
+    assert (waited.exit_code, "Queue media is paused" in waited.stderr) == (1, True)
+    assert "paused" in json.loads(shop.run("why", handle.id, "-o", "json").stdout)
+    shop.client.handle(handle.id).cancel("enough")
+    assert "paused" not in shop.run("why", handle.id).stdout
+
+
+def test_resume_says_when_messages_come_back(shop: Shop) -> None:
+    """A paused queue's messages are hidden for up to two minutes: nobody should wonder why nothing starts."""
+    shop.run("pause", "media", "--reason", "repair")
+    assert "come back within two minutes" in shop.run("resume", "media", "--reason", "done").stderr

@@ -109,7 +109,11 @@ def _set(session: Session, queue: str, reason: str, *, paused: bool) -> None:
     if session.wants_json:
         render.as_json({"queue": queue, "paused": paused, "was_paused": before.paused})
     else:
-        what = "paused: workers stop starting its tasks within seconds" if paused else "resumed"
+        what = (
+            "paused: workers stop starting its tasks within seconds"
+            if paused
+            else "resumed: messages that were handed back come back within two minutes"
+        )
         session.note(
             f"{queue} is {what}." if before.paused is not paused else f"{queue} was {what.split(':')[0]} already."
         )

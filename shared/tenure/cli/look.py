@@ -13,6 +13,7 @@ from rich.text import Text
 from tenure.cli import render
 from tenure.cli.errors import NOTHING
 from tenure.cli.options import with_session
+from tenure.cli.queues import paused_text
 from tenure.cli.session import Reach, Session
 from tenure.core import lease
 from tenure.core.errors import PayloadMissing, TaskNotFound
@@ -259,7 +260,10 @@ def why(session: Session, task_id: str) -> None:
     reach = session.reach()
     row = get_row(reach, task_id)
     told = tell(row, reach.clock.now_ms())
+    paused = "" if row.final else paused_text(reach, row.queue)
     if session.wants_json:
-        render.as_json({"id": row.id, "state": row.state.value, "why": told})
+        render.as_json({"id": row.id, "state": row.state.value, "why": told} | ({"paused": paused} if paused else {}))
     else:
         session.console.print(told, markup=False)
+        if paused:
+            session.console.print(f"\nQueue {paused}", markup=False)

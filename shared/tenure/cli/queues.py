@@ -36,9 +36,16 @@ def queues(session: Session) -> None:
         made.add_row(one["queue"], one["priority"], one["pool"], *numbers, letters, "by key" if one["ordered"] else "")
     session.console.print(made)
     for name in sorted({one["queue"] for one in found if one["paused"]}):
-        pause = read_pause(reach.store, name)
-        since = render.ago(pause.at_ms, reach.clock.now_ms())
-        session.note(f"{name} is paused ({since}) by {pause.by}: {pause.reason}. Resume: tenure resume {name}")
+        session.note(paused_text(reach, name))
+
+
+def paused_text(reach: Reach, queue: str) -> str:
+    """Who paused a queue, when and why, and what ends it; empty where it is not paused. Raises ServiceError."""
+    pause = read_pause(reach.store, queue)
+    if not pause.paused:
+        return ""
+    since = render.ago(pause.at_ms, reach.clock.now_ms())
+    return f"{queue} is paused ({since}) by {pause.by}: {pause.reason}. Resume: tenure resume {queue}"
 
 
 def _number(value: int, style: str = "") -> Text:

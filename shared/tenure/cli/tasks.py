@@ -12,6 +12,7 @@ from tenure.cli import render
 from tenure.cli.errors import DONE, FAILED, PARTLY
 from tenure.cli.look import get_row, text_at
 from tenure.cli.options import with_session
+from tenure.cli.queues import paused_text
 from tenure.cli.session import Reach, Session
 from tenure.core.envelope import canonical
 from tenure.core.errors import InvalidPayload, NotFinished, TaskFailed, UsageError
@@ -98,7 +99,7 @@ def wait(session: Session, task_ids: tuple[str, ...], timeout: str) -> None:
 
 def finish(session: Session, reach: Reach, handles: list[Handle[Any]], timeout: str) -> None:
     """Wait for each, print what became of it, and exit with what that comes to."""
-    ended = [_wait_for(reach, handle, timeout) for handle in handles]
+    ended = [_wait_for(session, reach, handle, timeout) for handle in handles]
     if session.wants_json:
         render.as_json(ended[0] if len(ended) == 1 else ended)
     else:
@@ -109,15 +110,18 @@ def finish(session: Session, reach: Reach, handles: list[Handle[Any]], timeout: 
     raise click.exceptions.Exit(code)
 
 
-def _wait_for(reach: Reach, handle: Handle[Any], timeout: str) -> dict[str, Any]:
-    get_row(reach, handle.id)
+def _wait_for(session: Session, reach: Reach, handle: Handle[Any], timeout: str) -> dict[str, Any]:
+    row = get_row(reach, handle.id)
+    paused = "" if row.final else paused_text(reach, row.queue)
+    if paused:  # told before the wait, which may be long and for nothing
+        session.note(f"Queue {paused}")
     trouble = ""
     try:
         handle.result(timeout)
     except (TaskFailed, NotFinished) as error:
         trouble = str(error)
     row = get_row(reach, handle.id)
-    return _told(reach, row, trouble)
+    return _told(reach, row, trouble) | ({"paused": paused} if paused else {})
 
 
 def _told(reach: Reach, row: Row, trouble: str) -> dict[str, Any]:
