@@ -2,7 +2,8 @@
 
 Photographs are resized, books reconciled in order, orders announced to a partner that throttles and fails, and a
 weekly report is drawn, whose worker is killed with kill -9 half way: it must go on where its last checkpoint was. One
-upload is broken and must become a dead letter. Exit code 0 if every task ended as it should, else 1.
+upload is broken and must become a dead letter. Exit code 0 if every task ended as it should, 1 if not, and 2 if the
+stack could not be started.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
 
+from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
@@ -30,8 +32,10 @@ from examples.restaurant import books, data, ledger, partners, photos, reports, 
 from examples.restaurant.app import app
 from examples.restaurant.downstream import Downstream, Partner, TokenBucket
 from examples.restaurant.storage import Store, open_store
+from tenure.adapters.sdk_errors import explained
 from tenure.cli import render
 from tenure.client import Client
+from tenure.core.errors import TenureError
 from tenure.core.task import Row, State
 from tenure.environment_file import read_environment
 from tenure.local.snapshot import Snapshot
@@ -54,6 +58,10 @@ KINDS = {
     "notify_partner": "announcements",
     "weekly_report": "weekly report",
 }
+
+
+class NotStarted(Exception):
+    """The embedded stack could not be started; the text says why."""
 
 
 @dataclass
@@ -315,7 +323,7 @@ def run(console: Console, days: int, seed: int) -> bool:
         options = StackOptions(ROOT, folder / "logs", environments_max=2, variables=variables)
         facts = [task.facts() for task in app.tasks.values()]
         app.check(environment.topology)
-        stack = cleanup.enter_context(EmbeddedStack(environment.topology, environment.app, options, tasks=facts))
+        stack = started(EmbeddedStack(environment.topology, environment.app, options, tasks=facts), cleanup)
         client = client_of(stack.topology, stack.clients, {})
         app.connect(client=client)
         demo = Demo(stack, client, folder / "logs")
@@ -328,6 +336,16 @@ def run(console: Console, days: int, seed: int) -> bool:
         asked = ", ".join(f"{number} x {status}" for status, number in sorted(partner.answers.items()))
         console.print(f"The partner was asked {sum(partner.answers.values())} times and answered {asked}.", style="dim")
         return passed
+
+
+def started(stack: EmbeddedStack, cleanup: ExitStack) -> EmbeddedStack:
+    """The stack, running until the clean-up. Raises NotStarted, with a sentence, where it cannot be started."""
+    try:
+        return cleanup.enter_context(stack)
+    except (BotoCoreError, ClientError) as error:
+        raise NotStarted(explained(error)) from error
+    except (OSError, TenureError) as error:
+        raise NotStarted(str(error)) from error
 
 
 def watch(demo: Demo, screen: Screen) -> Snapshot:
@@ -350,7 +368,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7)
     chosen = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
-    sys.exit(0 if run(console, chosen.days, chosen.seed) else 1)
+    try:
+        passed = run(console, chosen.days, chosen.seed)
+    except NotStarted as error:
+        sys.stderr.write(f"The embedded stack could not be started: {error}\n")
+        sys.exit(2)
+    sys.exit(0 if passed else 1)
 
 
 if __name__ == "__main__":

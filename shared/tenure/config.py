@@ -7,6 +7,7 @@ TENURE_POOL          the pool that a worker belongs to
 TENURE_TOPOLOGY      the topology, or the part of it that is needed, as JSON; without it, what is published is read
 TENURE_LOG_LEVEL     "INFO" by default
 TENURE_LIVENESS_FILE where a poller tells that it is alive; LIVENESS_FILE by default
+TENURE_PATIENCE_SECONDS for how long a worker waits for each answer at least; the embedded stack sets it, AWS needs none
 """
 
 from __future__ import annotations
@@ -79,6 +80,14 @@ def liveness_file(environ: Mapping[str, str] | None = None) -> str:
 def environment_name(environ: Mapping[str, str] | None = None) -> str | None:
     """The environment that TENURE_ENVIRONMENT names; None where it is not set."""
     return _variables(environ).get("TENURE_ENVIRONMENT") or None
+
+
+def patience_seconds(environ: Mapping[str, str] | None = None) -> int:
+    """TENURE_PATIENCE_SECONDS; 0 where it is not set. Raises UsageError if it is no whole number."""
+    told = _variables(environ).get("TENURE_PATIENCE_SECONDS") or "0"
+    if not told.isdecimal():
+        raise UsageError(f"the variable TENURE_PATIENCE_SECONDS={told!r}: a whole number of seconds.")
+    return int(told)
 
 
 def endpoint_url(environ: Mapping[str, str] | None = None) -> str | None:

@@ -17,6 +17,11 @@ ACCOUNT = "123456789012"
 """The account that moto answers for."""
 CREDENTIALS = (ACCOUNT, "embedded")
 """Access key id and secret for the embedded stack. It takes any; these cannot be mistaken for somebody's."""
+PATIENCE_SECONDS = 60
+"""How long an answer of the embedded stack is waited for, by whoever holds no lease: it shares the machine with all of
+its workers, and perhaps with a build, and is not down because it is slow."""
+WORKER_PATIENCE_SECONDS = 10
+"""The same for its workers, who hold leases (60 s by default): more than on AWS, and less than a lease."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
+    ConnectTimeoutError,
     EndpointConnectionError,
     NoCredentialsError,
     NoRegionError,
     PartialCredentialsError,
     ProfileNotFound,
+    ReadTimeoutError,
 )
 
 
@@ -29,6 +31,11 @@ def explained(error: ClientError | BotoCoreError) -> str:
         return (
             f"{error} Nothing answers there. If it was the embedded stack, it has stopped: start `tenure dev` again, "
             "or unset AWS_ENDPOINT_URL to reach AWS."
+        )
+    if isinstance(error, ReadTimeoutError | ConnectTimeoutError):
+        return (
+            f"{error} No answer came in time. If it is the embedded stack, this machine is too busy for it: let other "
+            "work end, and try again."
         )
     if isinstance(error, ClientError):
         told = error.response.get("Error", {})

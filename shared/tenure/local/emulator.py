@@ -104,7 +104,13 @@ class Emulator:
 
     def clients(self, local_ms: Callable[[], int]) -> Clients:
         """The clients that producers and workers use, of it. local_ms: the machine's clock, epoch milliseconds."""
-        return Clients(local_ms, region=REGION, endpoint_url=self.url, credentials=CREDENTIALS)
+        return Clients(
+            local_ms,
+            region=REGION,
+            endpoint_url=self.url,
+            credentials=CREDENTIALS,
+            patience_seconds=running.PATIENCE_SECONDS,
+        )
 
     def __enter__(self) -> Self:
         self.start()

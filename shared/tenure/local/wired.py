@@ -11,6 +11,7 @@ from tenure.maintenance.ingest import Ingest
 from tenure.maintenance.reconcile import Reconcile
 from tenure.maintenance.replay import Replays
 from tenure.ports import Clock, Telemetry
+from tenure.running import WORKER_PATIENCE_SECONDS
 from tenure.wiring.apps import load_app
 from tenure.wiring.maintenance import parts_of, validator_of
 
@@ -33,6 +34,7 @@ def worker_variables(topology: Topology, pool: Pool, app: str, folder: Path) -> 
         "TENURE_POOL": pool.name,
         # The whole of it: on AWS a worker gets its own queues and those that it may submit to.
         "TENURE_TOPOLOGY": topology.model_dump_json(),
+        "TENURE_PATIENCE_SECONDS": str(WORKER_PATIENCE_SECONDS),
         "TENURE_LIVENESS_FILE": str(folder / f"{pool.name}.alive"),
     } | ({"AWS_LAMBDA_FUNCTION_NAME": function} if pool.kind == "lambda" else {})
 

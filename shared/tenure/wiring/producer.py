@@ -22,7 +22,7 @@ from tenure.core.submission import TaskFacts
 from tenure.core.topology import Tier, Topology
 from tenure.ports import Clock, TaskQueue, Telemetry
 from tenure.rows import Rows
-from tenure.running import CREDENTIALS, REGION, Running, find
+from tenure.running import CREDENTIALS, PATIENCE_SECONDS, REGION, Running, find
 from tenure.telemetry import LogTelemetry
 
 if TYPE_CHECKING:
@@ -56,7 +56,13 @@ def connect(app: str, *, environment: str | None = None, clients: Clients | None
 
 def embedded_clients(stack: Running) -> Clients:
     """The SDK's clients, of an embedded stack that runs in another process."""
-    return Clients(SystemClock().now_ms, region=REGION, endpoint_url=stack.endpoint_url, credentials=CREDENTIALS)
+    return Clients(
+        SystemClock().now_ms,
+        region=REGION,
+        endpoint_url=stack.endpoint_url,
+        credentials=CREDENTIALS,
+        patience_seconds=PATIENCE_SECONDS,
+    )
 
 
 def _clients(environment: str, *, told: bool) -> Clients:

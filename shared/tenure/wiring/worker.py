@@ -12,7 +12,7 @@ from tenure.adapters.clock import SystemClock, SystemEntropy, SystemThreads
 from tenure.adapters.dynamodb import DynamoStore
 from tenure.adapters.payloads import Payloads
 from tenure.adapters.sqs import SqsQueue
-from tenure.config import WorkerConfig
+from tenure.config import WorkerConfig, patience_seconds
 from tenure.core.errors import InvalidTopology
 from tenure.core.topology import Pool, Tier, Topology
 from tenure.keys import Keys
@@ -60,7 +60,7 @@ class Worker:
 
 def own_clients() -> Clients:
     """The clients that the SDK's own configuration leads to."""
-    return Clients(SystemClock().now_ms)
+    return Clients(SystemClock().now_ms, patience_seconds=patience_seconds())
 
 
 def worker_of(
