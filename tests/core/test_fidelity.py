@@ -96,9 +96,9 @@ def test_the_place_of_a_difference_is_told_and_no_value() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [{1, 2}, [{1, 2}], {"a": frozenset("ab")}, (1, {"b": [{1, 2}]}), Pair({1, 2}), Model(a={1, 2})]
+    "value", [{1, 2}, [{1, 2}], {"a": frozenset("ab")}, (1, {"b": [{1, 2}]}), Pair({1}), Model(a=set())]
 )
 def test_a_set_is_found_wherever_it_hides(value: Any) -> None:
-    """In members, places and fields; one element alone has only one order."""
+    """In members, places and fields, and whatever it holds."""
     assert holds_set(value)
-    assert not holds_set([{1}, set(), Pair(frozenset("a")), "text", {"a": [1]}, Pair])
+    assert not holds_set(["set", (1,), Pair("a"), "text", {"a": [1]}, Pair])

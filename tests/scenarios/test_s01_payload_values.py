@@ -12,7 +12,7 @@ from collections import OrderedDict
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -20,7 +20,7 @@ import pydantic
 import pytest
 
 from tenure.application import App
-from tenure.core.errors import InvalidPayload, TaskFailed
+from tenure.core.errors import InvalidPayload, InvalidTask, TaskFailed
 from tenure.core.fidelity import difference
 from tenure.core.machine import RESULT_NOT_STORABLE
 from tenure.core.task import State
@@ -228,6 +228,42 @@ def test_annotated_values_arrive_as_they_were(annotation: Any, value: Any) -> No
 def test_values_that_would_change_on_the_way_are_refused(annotation: Any, value: Any) -> None:
     """A value that would arrive as another one, or as another type, is refused before anything exists."""
     assert "`value`" in refused(annotation, value)
+
+
+class Tagged(pydantic.BaseModel):
+    tags: frozenset[str] = frozenset()
+    parts: list[Tagged] = pydantic.Field(default_factory=list)
+
+
+@pytest.mark.parametrize("value", [set(), {1}, {1, 2, 3}, frozenset("a"), [{1}], {"a": set()}, Tagged()], ids=named)
+@pytest.mark.parametrize("annotation", [Any, set[int], frozenset[str], list[set[int]], Tagged], ids=named)
+def test_a_set_is_refused_whatever_it_holds(annotation: Any, value: Any) -> None:
+    """Empty, with one element or with three, with an annotation or without: a submit must not depend on its data."""
+    assert "`value` holds a set" in refused(annotation, value)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"), [(set[int] | None, None), (list[frozenset[str]], []), (dict[str, Tagged], {})], ids=named
+)
+def test_a_type_with_a_set_is_refused_before_any_set_is_sent(annotation: Any, value: Any) -> None:
+    """By App.check, and by the first submit even where this call has no set in it."""
+    shop = Shop()
+    task = declared(shop.app, annotation, shop.effects.append)
+    with pytest.raises(InvalidTask, match="parameter `value` has a type with a set in it"):
+        shop.app.check(shop.topology)
+    with pytest.raises(InvalidTask, match="Take a list instead"):
+        task.submit(value)
+    assert shop.nothing_exists()
+
+
+def test_a_set_in_a_types_values_is_none() -> None:
+    """Members, literals and defaults that are called "set" are texts."""
+
+    class Named(pydantic.BaseModel):
+        type: Literal["set"] = "set"
+        frozenset: str = "set"
+
+    assert arrived(Named, Named()) == Named()
 
 
 def test_the_body_never_holds_a_bare_nan() -> None:

@@ -20,7 +20,7 @@ from pydantic.errors import PydanticUserError
 
 from tenure.core.envelope import canonical
 from tenure.core.errors import InvalidPayload, InvalidTask
-from tenure.core.fidelity import difference, holds_set
+from tenure.core.fidelity import difference, holds_set, names_set
 from tenure.core.submission import TaskFacts
 
 _BYTES_AS_BASE64 = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
@@ -88,7 +88,7 @@ class Codec:
         return _validated(self._result, _loads(text, self._invalid), "the result", self._invalid)
 
     def check(self) -> None:
-        """Build what decoding needs. Raises InvalidTask, naming the parameter whose type pydantic cannot read."""
+        """Build what decoding needs. Raises InvalidTask, naming the parameter whose type cannot be carried."""
         _ = self._adapters, self._result
 
     def payload_schema(self) -> dict[str, Any]:
@@ -153,9 +153,16 @@ class Codec:
 
     @functools.cached_property
     def _adapters(self) -> dict[str, TypeAdapter[Any]]:
-        return {
-            name: self._adapter(self._hints.get(name, Any), f"parameter `{name}`") for name in self.signature.parameters
-        }
+        return {name: self._parameter(name) for name in self.signature.parameters}
+
+    def _parameter(self, name: str) -> TypeAdapter[Any]:
+        adapter = self._adapter(self._hints.get(name, Any), f"parameter `{name}`")
+        if names_set(adapter.core_schema):
+            raise InvalidTask(
+                f"task {self._task!r}: parameter `{name}` has a type with a set in it, which has no order, so the same "
+                "call would not have the same text twice. Take a list instead, and send sorted(...)."
+            )
+        return adapter
 
     @functools.cached_property
     def _result(self) -> TypeAdapter[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, time, timezone
 from decimal import Decimal
 from typing import Any
@@ -34,9 +34,10 @@ def difference(sent: Any, arrived: Any, path: str) -> str | None:
 
 
 def holds_set(value: Any) -> bool:
-    """Whether a set is anywhere in `value`. Its order differs between processes, so its text cannot be compared."""
+    """Whether a set is anywhere in `value`, however many it holds. Its order differs between processes, so its text
+    cannot be compared; that one element has one order only must not make a submit depend on its data."""
     if isinstance(value, (set, frozenset)):
-        return len(value) > 1
+        return True
     if isinstance(value, dict):
         return any(holds_set(each) for each in value.values())
     if isinstance(value, (list, tuple)):
@@ -46,6 +47,19 @@ def holds_set(value: Any) -> bool:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return any(holds_set(each) for each in _fields(value).values())
     return False
+
+
+def names_set(schema: object) -> bool:
+    """Whether a type, as pydantic's core schema of it, takes a set anywhere."""
+    if isinstance(schema, Mapping):
+        if schema.get("type") in ("set", "frozenset"):
+            return True
+        return any(names_set(part) for name, part in schema.items() if name not in _NO_TYPES)
+    return isinstance(schema, (list, tuple)) and any(names_set(part) for part in schema)
+
+
+_NO_TYPES = ("metadata", "default", "serialization", "expected")
+"""Members of a core schema that hold values, not types."""
 
 
 def _kind(value: Any) -> str:
