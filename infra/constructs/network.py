@@ -49,6 +49,10 @@ class WorkerNetwork(Construct):
                 ec2.Subnet.from_subnet_id(self, f"Subnet{number}", subnet)
                 for number, subnet in enumerate(network.subnet_ids)
             ]
+            for each in subnets:
+                cdk.Annotations.of(each).acknowledge_warning(
+                    "@aws-cdk/aws-ec2:noSubnetRouteTableId", "Tasks are put into the subnet; its routes are not ours."
+                )
             return vpc, Placement(ec2.SubnetSelection(subnets=subnets), public_address=False)
         public = network.kind == "public"
         kind = ec2.SubnetType.PUBLIC if public else ec2.SubnetType.PRIVATE_ISOLATED

@@ -95,7 +95,7 @@ def test_a_grant_to_submit_names_the_queue_and_not_its_dlq(built):
 def test_who_only_looks_can_change_nothing(built):
     _, template = built
     reading = {"sqs:GetQueueAttributes", "dynamodb:BatchGetItem", "dynamodb:Query", "s3:GetObject", "s3:ListBucket"}
-    reading |= {"ssm:GetParametersByPath"}
+    reading |= {"ssm:GetParametersByPath", "dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive"}
     actions = set()
     for statement in statements_of(template, "Looks").values():
         actions |= set([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])

@@ -28,6 +28,7 @@ from tenure.core.machine import Lease, Stamp
 from tenure.core.outcome import named
 from tenure.core.submission import Options
 from tenure.core.topology import Pool, Queue, Topology
+from tenure.local import atomic_moto
 from tenure.maintenance.reconcile import Reconcile
 from tenure.rows import Stands
 from tenure.wiring.maintenance import parts_of
@@ -101,6 +102,7 @@ UNASKED: dict[str, dict[Right, str]] = {
 def deployed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Deployed]:
     loggers = [logging.getLogger(name) for name in ("tenure", "tenure.task", "")]
     before = [(logger, list(logger.handlers), logger.propagate, logger.level) for logger in loggers]
+    atomic_moto.install()
     with mock_aws():
         made = Deployed(TOPOLOGY)
         for name, value in made.variables(f"{__name__}:app", "quick").items():
@@ -109,6 +111,7 @@ def deployed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Deployed]:
     for logger, handlers, propagate, level in before:
         logger.handlers[:] = handlers
         logger.propagate, logger.level = propagate, level
+    atomic_moto.HURRY.clear()
 
 
 def submit_all(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
@@ -134,12 +137,14 @@ def work_off(deployed: Deployed, wanted: Callable[[], bool]) -> None:
     worker = worker_of(worker_config(deployed.variables(f"{__name__}:app", "quick")))
     poller = poller_of(worker)
     threads, clock = SystemThreads(), SystemClock()
+    atomic_moto.HURRY.clear()
 
     def watch() -> None:
         end_ms = clock.now_ms() + 60_000
         while not wanted() and clock.now_ms() < end_ms:
             clock.sleep(0.1)
         poller.drain()
+        atomic_moto.HURRY.set()  # a drain waits for the long polls that are under way
 
     threads.start("watch", watch)
     assert poller.run() == 0
