@@ -148,3 +148,11 @@ def test_resume_says_when_messages_come_back(shop: Shop) -> None:
     """A paused queue's messages are hidden for up to two minutes: nobody should wonder why nothing starts."""
     shop.run("pause", "media", "--reason", "repair")
     assert "come back within two minutes" in shop.run("resume", "media", "--reason", "done").stderr
+
+
+def test_an_app_that_is_not_there_is_named_and_no_empty_app_is_shown(shop: Shop) -> None:
+    """A slip in --app is exit code 2 with its name, for commands too that need no code."""
+    for slip, said in (("no_such_app:app", "no module 'no_such_app'"), ("shop_app:ap", "shop_app:ap does not exist")):
+        result = shop.run("queues", "--app", slip)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert said in " ".join(result.stderr.split())

@@ -104,10 +104,10 @@ class Session:
         """The app's name. Raises UsageError where nothing tells it."""
         if self._app and ":" not in self._app:
             return self._app
-        if self.file is not None:
-            return self.file.topology.app
         if self._app:
             return self.load_app().name
+        if self.file is not None:
+            return self.file.topology.app
         raise UsageError(
             f"which app is meant? There is no environment file {self._shown(self.file_path)} here. Run tenure from "
             "your project's root, name the app with --app, or begin a project with `tenure init`."
@@ -144,18 +144,36 @@ class Session:
         module, _, attribute = self.app_path.partition(":")
         if str(self.directory) not in sys.path:
             sys.path.insert(0, str(self.directory))
-        found = getattr(importlib.import_module(module), attribute, None)
+        mend = (
+            "Correct --app module:attribute, or leave it out."
+            if self.has_app_path
+            else f"Correct `app` in {self._shown(self.file_path)}, or say --app module:attribute."
+        )
+        try:
+            found = getattr(importlib.import_module(module), attribute, None)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+                raise
+            raise UsageError(
+                f"{self.app_path}: there is no module {error.name!r} below {self.directory}. Run tenure from your "
+                f"project's root. {mend}"
+            ) from None
         if not isinstance(found, App):
             what = "does not exist" if found is None else f"is a {type(found).__name__}"
             raise UsageError(
-                f"{self.app_path} {what}; it must be the tenure.App that the tasks are declared on. Correct `app` in "
-                f"{self._shown(self.file_path)}, or say --app module:attribute."
+                f"{self.app_path} {what}; it must be the tenure.App that the tasks are declared on. {mend}"
             )
         return found
 
     def reach(self) -> Reach:
-        """The environment, connected to. The same for the whole run."""
+        """The environment, connected to. The same for the whole run.
+
+        Raises UsageError where --app names no App, even for a command that needs no code: a slip in it would else look
+        like an app without tasks.
+        """
         if self._reach is None:
+            if self.has_app_path:
+                self.load_app()
             self._reach = self._opener.open(self)
         return self._reach
 
