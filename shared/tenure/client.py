@@ -8,6 +8,7 @@ an answer is not sent, and raised: a message whose row may not exist would run n
 from __future__ import annotations
 
 import asyncio
+import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -148,9 +149,12 @@ class Client:
             raise UsageError(f"task {name!r} goes to queue {known.queue!r}, not to {queue!r}. Leave the queue out.")
         if queue is None:
             names = ", ".join(sorted(self.tasks)) or "none"
+            near = difflib.get_close_matches(name, self.tasks, n=1)
+            meant = f"Did you mean {near[0]!r}? " if near else ""
             raise UsageError(
                 f"nothing is published of a task {name!r} in environment {self.topology.environment!r} of app "
-                f"{self.app_name!r}. Published: {names}. Deploy the task first, or name its queue."
+                f"{self.app_name!r}. {meant}Published: {names}. Deploy the task first, or "
+                "name its queue (queue=, --queue)."
             )
         return TaskFacts(name=name, queue=queue)
 

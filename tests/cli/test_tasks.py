@@ -106,3 +106,11 @@ def test_cancel_too_late_is_told_by_the_exit_code(shop: Shop) -> None:
     assert shop.run("cancel", done, waiting, "--reason", "late").exit_code == 4
     assert shop.run("cancel", waiting, "--reason", " ").exit_code == 2
     assert shop.run("cancel", waiting).exit_code == 2
+
+
+def test_a_slip_in_the_tasks_name_is_answered_with_the_nearest(shop: Shop) -> None:
+    """ "Did you mean", and the option it names instead exists: --queue takes the task at the caller's word."""
+    result = shop.run("submit", "resiz", '{"key": "a.jpg"}')
+    assert (result.exit_code, "Did you mean 'resize'?" in result.stderr) == (2, True)
+    taken = shop.run("submit", "resiz", '{"key": "a.jpg"}', "--queue", "media")
+    assert (taken.exit_code, states.row_of(shop, taken.stdout.strip()).queue) == (0, "media")

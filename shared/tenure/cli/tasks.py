@@ -29,10 +29,13 @@ from tenure.handle import Cancellation, Handle
 @click.option("--delay", metavar="DURATION", default="0s", help="Not to be run before, for example 20m.")
 @click.option("--deadline", metavar="DURATION", help="Not to be started after so much time.")
 @click.option("--key", "idempotency_key", help="Idempotency key: the same key finds the same task.")
+@click.option("--queue", help="Its queue; needed only for a task of which nothing is published.")
 @click.option("--wait", "waits", is_flag=True, help="Wait for the end, and print the result.")
 @click.option("--timeout", metavar="DURATION", default="60s", show_default=True, help="How long --wait waits.")
 @with_session
-def submit(session: Session, name: str, payload: str, waits: bool, timeout: str, **options: Any) -> None:
+def submit(
+    session: Session, name: str, payload: str, queue: str | None, waits: bool, timeout: str, **options: Any
+) -> None:
     """Submit a task by NAME.
 
     JSON is an object of its arguments, checked against the task's types.
@@ -43,7 +46,7 @@ def submit(session: Session, name: str, payload: str, waits: bool, timeout: str,
     """
     arguments = read_payload(payload)
     reach = session.reach()
-    handle = reach.client.submit(name, checked(session, name, arguments), options=Options(**options))
+    handle = reach.client.submit(name, checked(session, name, arguments), options=Options(**options), queue=queue)
     if waits:
         session.note(f"submitted {handle.id}")
         finish(session, reach, [handle], timeout)
