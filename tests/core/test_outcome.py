@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tenure
 from tenure.core import limits, outcome
-from tenure.core.errors import UsageError
+from tenure.core.errors import PayloadMissing, UsageError
 from tenure.core.outcome import Failed, GiveUp, LeaseLost, Lost, RetryAfter, Snooze, Snoozed, describe, of_exception
 from tenure.core.retry import Retry
 
@@ -60,6 +61,17 @@ def test_a_handler_s_own_signals() -> None:
     assert isinstance(never, Failed)
     assert (never.retriable, never.delay_seconds, never.reason) == (False, None, "bad iban")
     assert never.error.message == "bad iban"
+
+
+def test_tenure_s_own_errors_are_named_as_users_write_them() -> None:
+    """`tenure.GiveUp`, in type, traceback and fingerprint; and no name is promised that `tenure` does not export."""
+    told = describe(raised(GiveUp("no")))
+    assert told.type == "tenure.GiveUp"
+    assert told.traceback.endswith("tenure.GiveUp: no")
+    assert told.fingerprint == outcome.fingerprint("tenure.GiveUp", "test_outcome.py:raised")
+    assert describe(PayloadMissing("gone")).type == "tenure.core.errors.PayloadMissing"
+    public = {name for name in tenure.__all__ if isinstance(getattr(tenure, name), type)}
+    assert {name for name in public if issubclass(getattr(tenure, name), BaseException)} == outcome.EXPORTED
 
 
 def test_signals_have_words_of_their_own() -> None:
