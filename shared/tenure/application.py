@@ -5,7 +5,9 @@ App is not connected to anything until `connect`.
 from __future__ import annotations
 
 import asyncio
+import difflib
 import functools
+import inspect
 import re
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -25,6 +27,38 @@ __all__ = ["App", "AsyncTask", "Bound", "ConfiguredTask", "Producer", "Task", "T
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+def _called_by_name(method: Callable[P, R]) -> Callable[P, R]:
+    """A method whose signature stands, for checkers, but whose wrong calls are told in our words at run time."""
+    takes = [name for name in inspect.signature(method).parameters if name != "self"]
+
+    @functools.wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        unknown = next((name for name in kwargs if name not in takes), None)
+        if unknown is not None:
+            close = difflib.get_close_matches(unknown, takes, 1)
+            hint = f"Did you mean {close[0]!r}?" if close else f"It takes: {', '.join(takes)}."
+            raise TypeError(f"{method.__name__}() has no option {unknown!r}. {hint}")
+        if len(args) > 1:
+            raise InvalidTask(_by_name(method.__name__, args[1]))
+        if "queue" in takes and "queue" not in kwargs:
+            raise InvalidTask('which queue do the tasks go to? Declare them with @app.task(queue="...").')
+        return method(*args, **kwargs)
+
+    return call
+
+
+def _by_name(method: str, given: object) -> str:
+    """What to say to whoever gave something without its name."""
+    if method == "task" and callable(given):
+        name = getattr(given, "__name__", type(given).__name__)
+        return f'@app.task stands above {name!r} without its queue. Write @app.task(queue="...") there.'
+    example = "queue" if method == "task" else "tenant"
+    return (
+        f"{method}() takes its options by name, and was given a {type(given).__name__} without one. "
+        f'Write {method}({example}="..."), say.'
+    )
 
 
 class Producer(Protocol):
@@ -135,6 +169,7 @@ class _Declared(_Submits[P, R]):
         """The task's name, as it stands in messages and rows."""
         return self._definition.name
 
+    @_called_by_name
     def options(  # noqa: PLR0913 - the keywords are the options, and a checker sees each
         self,
         *,
@@ -227,6 +262,7 @@ class App:
             )
         return self._producer
 
+    @_called_by_name
     def task(  # noqa: PLR0913 - the keywords are the declaration, and a checker sees each
         self,
         *,
@@ -264,6 +300,11 @@ class App:
     def add(self, definition: TaskDefinition) -> None:
         """Take a definition into this app. Raises InvalidTask if its name is taken."""
         taken = self._tasks.get(definition.name)
+        if taken is not None and taken.place == definition.place:
+            raise InvalidTask(
+                f"task {definition.name!r} is declared twice at {taken.place}: that declaration ran twice, or two "
+                'functions there bear one name. Declare it once, or give one of them another name="...".'
+            )
         if taken is not None:
             raise InvalidTask(
                 f"task {definition.name!r} is declared twice: by {taken.place} and by {definition.place}. "

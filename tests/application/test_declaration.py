@@ -212,6 +212,47 @@ def test_a_name_stands_for_one_task(app: App) -> None:
         def generator_free() -> None: ...
 
 
+def test_one_place_that_declares_twice_is_told_once(app: App) -> None:
+    """A declaration that runs again is no quarrel between two places."""
+
+    def declare() -> None:
+        @app.task(queue="media")
+        def resize() -> None: ...
+
+    declare()
+    with pytest.raises(InvalidTask, match=r"'resize' is declared twice at .*resize: that declaration ran twice"):
+        declare()
+
+
+def test_a_decorator_without_its_queue_is_told(app: App) -> None:
+    """The mend stands in the error, whichever way the queue is missing; and nothing is declared."""
+    anything: Any = app
+
+    def resize() -> None: ...
+
+    with pytest.raises(InvalidTask, match=r"above 'resize' without its queue\. Write @app\.task\(queue="):
+        anything.task(resize)
+    with pytest.raises(InvalidTask, match=r"@app\.task\(queue="):
+        anything.task(timeout="5m")
+    with pytest.raises(InvalidTask, match="by name, and was given a str"):
+        anything.task("media")
+    assert not app.tasks
+
+
+def test_an_option_that_does_not_exist_is_told_with_the_one_that_is_meant(app: App) -> None:
+    """TypeError, as for any call, without names that are none of the caller's."""
+    task: Any = app.task(queue="media", name="plain")(lambda: None)
+    with pytest.raises(TypeError) as told:
+        task.options(dealy="5m")
+    assert str(told.value) == "options() has no option 'dealy'. Did you mean 'delay'?"
+    with pytest.raises(TypeError, match=r"no option 'colour'\. It takes: tenant, priority, delay"):
+        task.options(colour="red")
+    with pytest.raises(UsageError, match="by name, and was given a str"):
+        task.options("r7")
+    with pytest.raises(TypeError, match=r"task\(\) has no option 'retries'\. Did you mean 'retry'"):
+        app.task(**{"queue": "media", "retries": 5})
+
+
 @pytest.mark.parametrize("name", ["", "Shop", "shop_app", "-shop", "s" * 32, "shop\n", 5, None])
 def test_an_app_has_a_name_that_queues_can_bear(name: Any) -> None:
     """It becomes part of names on AWS, so it is checked at once."""
