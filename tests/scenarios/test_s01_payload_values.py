@@ -271,6 +271,13 @@ def test_the_body_never_holds_a_bare_nan() -> None:
     assert "NaN" not in refused(list[float], [1.0, float("nan")])
 
 
+def test_a_value_of_another_type_is_told_as_that() -> None:
+    """What is wrong with a text for a number is its type: JSON could write it."""
+    told = refused(int, "a")
+    assert "`value`, a str, does not fit its type (int)" in told
+    assert "JSON" not in told
+
+
 def test_an_error_shows_no_value() -> None:
     """What is told of a refused value is its type and place: the text may end in a log."""
     assert "hunter2" not in refused(int, "hunter2") + refused(Any, {"password": {"hunter2"}}) + refused(Any, b"hunter2")

@@ -232,7 +232,7 @@ def _proved(adapter: TypeAdapter[Any], value: Any, what: str, invalid: Callable[
     except ValidationError as error:
         raise invalid(f"{what} would not be taken back from its JSON: {_first(error)}") from None
     except Exception as error:  # a serialiser or validator of the user's own may raise anything
-        raise invalid(f"{what}, a {type(value).__name__}, cannot be written as JSON: {_sentence(error)}") from None
+        raise invalid(f"{what}, a {type(value).__name__}, {_unwritten(error)}") from None
     changed = difference(value, arrived, what)
     if changed:
         raise invalid(f"{changed}. Annotate the parameter with its type, or send what JSON knows")
@@ -266,11 +266,14 @@ def _first(error: ValidationError) -> str:
     return f"{found['msg']}" + (f" (at {where})" if where else "")
 
 
-def _sentence(error: BaseException) -> str:
-    """What an error of encoding says, without the value that it would show."""
+def _unwritten(error: BaseException) -> str:
+    """Why a value was not written, as the end of a sentence: it does not fit its type, or nothing could write it."""
     text = str(error)
     expected = re.search(r"Expected `([^`]+)`", text)
-    if expected:
-        return f"its type asks for {expected[1]}"
-    line = next(iter(text.splitlines()), "") or type(error).__name__
+    return f"does not fit its type ({expected[1]})" if expected else f"cannot be written as JSON: {_sentence(error)}"
+
+
+def _sentence(error: BaseException) -> str:
+    """What an error of encoding says, without the value that it would show."""
+    line = next(iter(str(error).splitlines()), "") or type(error).__name__
     return re.sub(r"(?i)\[?input_value=.*|character '.*'", "", line)[:200].rstrip(".: ")
