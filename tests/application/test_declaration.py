@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-import tenure
 from tenure.application import App, AsyncTask, TaskDefinition
 from tenure.core.errors import InvalidPayload, InvalidTask, NotBuilt, UsageError
 from tenure.core.retry import Retry
 from tenure.core.submission import Options
-from tenure.core.topology import Pool, Queue, Topology
+from tenure.testing import topology_of
 
 
 @pytest.fixture
@@ -250,7 +249,7 @@ def test_an_option_that_does_not_exist_is_told_with_the_one_that_is_meant(app: A
     with pytest.raises(UsageError, match="by name, and was given a str"):
         task.options("r7")
     with pytest.raises(TypeError, match=r"task\(\) has no option 'retries'\. Did you mean 'retry'"):
-        app.task(**{"queue": "media", "retries": 5})
+        app.task(queue="media", retries=5)  # type: ignore[call-arg] # that is the point
 
 
 @pytest.mark.parametrize("name", ["", "Shop", "shop_app", "-shop", "s" * 32, "shop\n", 5, None])
@@ -283,7 +282,7 @@ def test_a_type_that_cannot_be_carried_is_found_by_check_and_by_use(
     """Types may be declared after the handler, so they are read at the first use, and by App.check before any."""
     definition = app.task(queue="media")(handler).definition
     with pytest.raises(InvalidTask, match=told):
-        app.check(topology())
+        app.check(topology_of(app))
     with pytest.raises(InvalidTask, match=told):
         definition.encode_result(1) if handler is answer else definition.encode((1,), {})
 
@@ -324,51 +323,6 @@ def test_options_are_frozen_and_hold_seconds() -> None:
         options.delay = 5  # type: ignore[misc] # that is the point
     with pytest.raises(TypeError, match="urgency"):
         Options(urgency="high")  # type: ignore[call-arg] # that is the point
-
-
-# ---- does it fit its environment -----------------------------------------------------------------------------------
-def topology(seconds: int = 300) -> Topology:
-    return Topology(
-        app="shop",
-        environment="test",
-        queues=(Queue(name="media", pool="quick"), Queue(name="ledger", pool="quick", ordered=True)),
-        pools=(Pool(name="quick", longest_runtime_seconds=seconds),),
-    )
-
-
-def test_a_task_must_fit_its_queue_and_pool(app: App) -> None:
-    """Timeout and order are checked against the environment, with both sides in the error."""
-    app.task(queue="media", name="slow", timeout="5m")(lambda: None)
-    with pytest.raises(InvalidTask, match=r"'slow' may run for 5m, but pool 'quick'.* leaves it 4m55s"):
-        app.check(topology(300))
-    app.check(topology(305))
-
-
-def test_every_task_needs_a_queue_that_is_declared(app: App) -> None:
-    """The error lists those there are."""
-    app.task(queue="nowhere", name="lost")(lambda: None)
-    with pytest.raises(tenure.InvalidTopology, match=r"no queue 'nowhere'.*media, ledger"):
-        app.check(topology())
-
-
-def test_order_must_fit_its_queue(app: App) -> None:
-    """An ordered queue needs to know by what."""
-    app.task(queue="ledger", name="loose", timeout="1m")(lambda: None)
-    with pytest.raises(InvalidTask, match="'ledger' is ordered, so task 'loose' must say by what"):
-        app.check(topology())
-
-
-def test_all_tasks_that_do_not_fit_are_named_at_once(app: App) -> None:
-    """A person mends them in one go; a queue that is not there is told once, whoever names it."""
-    app.task(queue="media", name="slow", timeout="6m")(lambda: None)
-    app.task(queue="media", name="fine", timeout="1m")(lambda: None)
-    app.task(queue="nowhere", name="lost")(lambda: None)
-    app.task(queue="nowhere", name="lost_too")(lambda: None)
-    with pytest.raises(InvalidTask) as caught:
-        app.check(topology())
-    told = str(caught.value).split("\n")
-    assert told[0] == "3 tasks do not fit their queues and pools:"
-    assert (len(told), "'slow'" in told[1], "'nowhere'" in told[2]) == (3, True, True)
 
 
 # ---- decoding ------------------------------------------------------------------------------------------------------
