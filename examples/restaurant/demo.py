@@ -367,7 +367,7 @@ def main() -> None:
     parser.add_argument("--days", type=int, default=2, help="days of books to reconcile, for each of 8 restaurants")
     parser.add_argument("--seed", type=int, default=7)
     chosen = parser.parse_args()
-    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+    console = render.console(piped_columns=120)
     try:
         passed = run(console, chosen.days, chosen.seed)
     except NotStarted as error:

@@ -150,6 +150,14 @@ def test_resume_says_when_messages_come_back(shop: Shop) -> None:
     assert "come back within two minutes" in shop.run("resume", "media", "--reason", "done").stderr
 
 
+@pytest.mark.parametrize("command", ["ls", "queues", "show"])
+def test_piped_lines_end_without_blanks(shop: Shop, ids: dict[str, str], command: str) -> None:
+    """Plain output is for tools and for pasting: no line is filled up."""
+    lines = shop.run(command, *([ids["leased"]] if command == "show" else [])).stdout.splitlines()
+    assert len(lines) > 3
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
 def test_an_app_that_is_not_there_is_named_and_no_empty_app_is_shown(shop: Shop) -> None:
     """A slip in --app is exit code 2 with its name, for commands too that need no code."""
     for slip, said in (("no_such_app:app", "no module 'no_such_app'"), ("shop_app:ap", "shop_app:ap does not exist")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -143,9 +144,29 @@ def audit(session: Session, since: str, action: str | None, by: str | None, limi
     elif found:
         made = render.table("TIME", "BY", "ACTION", "TARGET", "PHASE", "REASON", "COUNTS", stretch="COUNTS")
         for each in found:
-            counts = ", ".join(f"{name} {value}" for name, value in each.counts.items())
-            made.add_row(render.time(each.at_ms), each.by, each.action, each.target, each.phase, each.reason, counts)
+            told = counts_text(each.counts)
+            made.add_row(render.time(each.at_ms), each.by, each.action, each.target, each.phase, each.reason, told)
         session.console.print(made)
     if not found:
         session.note(f"Nothing in the last {since}.")
         raise click.exceptions.Exit(NOTHING)
+
+
+def counts_text(counts: Mapping[str, Any]) -> str:
+    """A record's counts as a person reads them: "3 replayed, 1 skipped", "not paused"; what is zero is left out."""
+    told = [_count_text(name.replace("_", " "), value) for name, value in counts.items()]
+    return ", ".join(each for each in told if each) or ("nothing" if counts else "")
+
+
+def _count_text(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return name if value else f"not {name}"
+    if not value:
+        return ""
+    if isinstance(value, int | float):
+        return f"{value:,} {name}"
+    if isinstance(value, Mapping):
+        return f"{name}: {counts_text(value)}"
+    if isinstance(value, list | tuple):
+        return f"{name}: {', '.join(map(str, value))}"
+    return f"{name} {value}"

@@ -6,10 +6,11 @@ Colour and box lines only where there is a terminal; piped, the same tables are 
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import IO, Any, TextIO, cast
 
 import click
 from rich.console import Console
@@ -36,11 +37,27 @@ PIPED_COLUMNS = 200
 """Width where there is no terminal to ask: wide enough that nothing is cut short for a tool."""
 
 
-def console(*, err: bool = False) -> Console:
-    """A console on what is standard output now. rich leaves out colours by itself where there is no terminal."""
+class _Trimmed:
+    """A stream that is written without the blanks with which rich fills a table's last column."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write whole lines, as rich does."""
+        return self._stream.write(re.sub(r"[ \t]+(?=\n|$)", "", text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def console(*, err: bool = False, piped_columns: int = PIPED_COLUMNS) -> Console:
+    """A console on what is standard output now. rich leaves out colours by itself where there is no terminal; there,
+    lines end without blanks, too."""
     stream = sys.stderr if err else sys.stdout
-    width = None if stream.isatty() else PIPED_COLUMNS
-    return Console(file=stream, width=width, highlight=False, soft_wrap=False)
+    if stream.isatty():
+        return Console(file=stream, highlight=False, soft_wrap=False)
+    return Console(file=cast(IO[str], _Trimmed(stream)), width=piped_columns, highlight=False, soft_wrap=False)
 
 
 def as_json(value: Any) -> None:
