@@ -41,7 +41,8 @@ def _called_by_name(method: Callable[P, R]) -> Callable[P, R]:
             hint = f"Did you mean {close[0]!r}?" if close else f"It takes: {', '.join(takes)}."
             raise TypeError(f"{method.__name__}() has no option {unknown!r}. {hint}")
         if len(args) > 1:
-            raise InvalidTask(_by_name(method.__name__, args[1]))
+            wrong = InvalidTask if "queue" in takes else UsageError
+            raise wrong(_by_name(method.__name__, args[1]))
         if "queue" in takes and "queue" not in kwargs:
             raise InvalidTask('which queue do the tasks go to? Declare them with @app.task(queue="...").')
         return method(*args, **kwargs)
