@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import OrderedDict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
 from typing import Any, Literal
@@ -125,7 +125,7 @@ TYPED: list[tuple[Any, Any]] = [
     (bytes, b"\x00\xff\xfe\xfb"),
     (bytes, b""),
     (datetime, datetime(2024, 2, 29, 12, 0, 0, 123456, tzinfo=UTC)),
-    (datetime, datetime(2024, 2, 29, 12)),  # noqa: DTZ001 - naive is what is tested
+    (time, time(12, 30)),
     (timedelta, timedelta(days=-1, microseconds=1)),
     (tuple[int, int], (1, 2)),
     (tuple[int, ...], ()),
@@ -233,6 +233,38 @@ def test_values_that_would_change_on_the_way_are_refused(annotation: Any, value:
 class Tagged(pydantic.BaseModel):
     tags: frozenset[str] = frozenset()
     parts: list[Tagged] = pydantic.Field(default_factory=list)
+
+
+@dataclasses.dataclass
+class Slot:
+    begins_at: datetime | None = None
+
+
+NAIVE = datetime(2024, 2, 29, 12)  # noqa: DTZ001 - naive is what is tested
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (datetime, NAIVE),
+        (datetime | None, NAIVE),
+        (pydantic.NaiveDatetime, NAIVE),
+        (list[datetime], [datetime(2024, 1, 1, tzinfo=UTC), NAIVE]),
+        (tuple[datetime, ...], (NAIVE,)),
+        (dict[str, datetime], {"a": NAIVE}),
+        (dict[datetime, int], {NAIVE: 1}),
+        (Photo, Photo(key="k", taken_at=NAIVE, size=(1, 2))),
+        (list[Photo], [Photo(key="k", taken_at=NAIVE, size=(1, 2))]),
+        (Slot, Slot(NAIVE)),
+        (dict[str, list[Slot]], {"a": [Slot(), Slot(NAIVE)]}),
+    ],
+    ids=named,
+)
+def test_a_datetime_without_a_zone_is_refused_wherever_it_stands(annotation: Any, value: Any) -> None:
+    """In a parameter, a list, a key, a model, a dataclass: it would be another moment at the worker. Without an
+    annotation too, there because JSON has no datetime."""
+    assert "is a datetime without a time zone" in refused(annotation, value)
+    assert "`value`" in refused(Any, value)
 
 
 @pytest.mark.parametrize("value", [set(), {1}, {1, 2, 3}, frozenset("a"), [{1}], {"a": set()}, Tagged()], ids=named)

@@ -89,6 +89,11 @@ def _decimal(sent: Decimal, arrived: Decimal, path: str) -> str | None:
 
 def _moment(sent: Any, arrived: Any, path: str) -> str | None:
     zone = sent.tzinfo
+    if zone is None and isinstance(sent, datetime):
+        return (
+            f"{path} is a datetime without a time zone, which is another moment on each machine. "
+            "Send it with one: datetime.now(timezone.utc), or .astimezone(timezone.utc)"
+        )
     if not (zone is None or isinstance(zone, (timezone, TzInfo)) or str(zone) in UTC_NAMES):
         return (
             f"{path} would lose its time zone {zone} and arrive at a fixed offset. "
@@ -103,6 +108,10 @@ def _mapping(sent: dict[Any, Any], arrived: dict[Any, Any], path: str) -> str | 
         return f"{path} would lose the order of its members"
     if len(sent) != len(arrived):
         return _changed(sent, arrived, path)
+    moments = (_moment(key, key, f"a key of {path}") for key in sent if isinstance(key, (datetime, time)))
+    wrong = next((told for told in moments if told), None)
+    if wrong:
+        return wrong
     ours = {(type(key), key) for key in sent}
     theirs = {(type(key), key) for key in arrived}
     if ours != theirs:
