@@ -106,6 +106,15 @@ def test_make_targets_that_documents_name_exist():
     assert missing == set()
 
 
+def test_each_decision_has_a_number_of_its_own():
+    """A reference by number leads to one record, and its heading says the same number."""
+    records = sorted((repository.ROOT / "docs" / "adr").glob("[0-9]*.md"))
+    numbers = [path.name[:4] for path in records]
+    assert sorted(set(numbers)) == numbers
+    headed = [path.read_text(encoding="utf-8").startswith(f"# {path.name[:4]}") for path in records[1:]]  # not 0000
+    assert all(headed), [path.name for path, fits in zip(records[1:], headed, strict=True) if not fits]
+
+
 DOCUMENT = """\
 Text.
 
