@@ -263,7 +263,9 @@ NAIVE = datetime(2024, 2, 29, 12)  # noqa: DTZ001 - naive is what is tested
 def test_a_datetime_without_a_zone_is_refused_wherever_it_stands(annotation: Any, value: Any) -> None:
     """In a parameter, a list, a key, a model, a dataclass: it would be another moment at the worker. Without an
     annotation too, there because JSON has no datetime."""
-    assert "is a datetime without a time zone" in refused(annotation, value)
+    told = refused(annotation, value)
+    assert "is a datetime without a time zone" in told
+    assert "Annotate" not in told, "its type is not what is wrong"
     assert "`value`" in refused(Any, value)
 
 

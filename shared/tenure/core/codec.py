@@ -235,7 +235,10 @@ def _proved(adapter: TypeAdapter[Any], value: Any, what: str, invalid: Callable[
         raise invalid(f"{what}, a {type(value).__name__}, {_unwritten(error)}") from None
     changed = difference(value, arrived, what)
     if changed:
-        raise invalid(f"{changed}. Annotate the parameter with its type, or send what JSON knows")
+        told_mend = "Send it" in changed  # a moment's own, and its type is not what is wrong with it
+        raise invalid(
+            changed if told_mend else f"{changed}. Annotate the parameter with its type, or send what JSON knows"
+        )
     return plain
 
 
