@@ -16,7 +16,7 @@ CHECKS := format-check lint types imports test sabotage-sample synth deploy-loca
 TYPED := $(wildcard shared/tenure functions infra app.py examples tests/typing)
 
 # jsii and the CDK's command line would else speak of Node's end of life and phone home.
-export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 1
+export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 18,20
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 export CDK_DISABLE_CLI_TELEMETRY := 1
 

@@ -72,7 +72,7 @@ def synthesize(place: Path, **context: str) -> subprocess.CompletedProcess[str]:
     variables = {
         "CDK_OUTDIR": str(place),
         "CDK_CONTEXT_JSON": json.dumps({**flags, **context}),
-        "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "1",
+        "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "18,20",
         "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION": "1",
     }
     settings = [f"{name}={value}" for name, value in variables.items()]

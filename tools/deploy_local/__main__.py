@@ -13,7 +13,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,17 +28,21 @@ from examples.restaurant.storage import open_store
 from infra.bundle import bundle
 from infra.constructs.task_executor import ingredients
 from infra.environment import read_settings
+from tenure.adapters.clock import SystemClock
+from tenure.adapters.dynamodb import DynamoStore
 from tenure.core import published
+from tenure.core.task import Row
 from tenure.core.topology import Topology
-from tenure.local.snapshot import take
+from tenure.rows import Rows
 from tenure.wiring.producer import read_published
 from tools.deploy_local import container, machine, work
 from tools.deploy_local.cdk import Cdk
 
 FOLDER = machine.ROOT / ".work" / "deploy-local"
 ROOT_PATH = published.path("restaurant", "local")
-WAITING_SECONDS = 60
-"""How long the tasks are delayed that wait through a deployment; on a busy machine it takes a while."""
+WAITING_SECONDS_MIN, WAITING_FACTOR = 25, 8
+"""How long the tasks are delayed that wait through a deployment: so many times what the first one took."""
+FIRST_DEPLOY = "cdk deploy --all"
 UNPACKED_BYTES_MAX = 250_000_000
 """A function's code, unpacked. lambda/latest/dg/gettingstarted-limits.html"""
 
@@ -53,15 +57,17 @@ class Story:
     def __init__(self, console: Console) -> None:
         self.console = console
         self._began = time.monotonic()
+        self.seconds: dict[str, float] = {}
+        """What each part took."""
 
     @contextmanager
     def part(self, what: str) -> Iterator[None]:
         """One part of it."""
         began = time.monotonic()
         yield
-        self.console.print(
-            f"[dim]{time.monotonic() - self._began:6.1f} s[/]  {what}  [dim]({time.monotonic() - began:.1f} s)[/]"
-        )
+        self.seconds[what] = time.monotonic() - began
+        since = time.monotonic() - self._began
+        self.console.print(f"[dim]{since:6.1f} s[/]  {what}  [dim]({self.seconds[what]:.1f} s)[/]")
 
     def must(self, holds: bool, what: str) -> None:
         """Say that it holds, or end. Raises Wrong."""
@@ -108,6 +114,12 @@ def deployed(clients: Clients) -> Topology:
     return topology
 
 
+def rows_of(clients: Clients) -> Callable[[Sequence[str]], list[Row]]:
+    """Reads the rows of tasks by their ids, out of the deployed table; those there are."""
+    rows = Rows(DynamoStore(clients.dynamodb, deployed(clients).table_name, SystemClock()))
+    return lambda ids: [row for row in rows.get_many(ids) if row is not None]
+
+
 def check_deployment(story: Story, clients: Clients) -> None:
     """What was made is what was declared, asked of the emulator."""
     topology = deployed(clients)
@@ -148,7 +160,7 @@ def first_deployment(story: Story, cdk: Cdk, clients: Clients) -> None:
         cdk.bootstrap()
     with story.part("cdk synth -c env=local"):
         assembly = cdk.synth("first")
-    with story.part("cdk deploy --all"):
+    with story.part(FIRST_DEPLOY):
         cdk.deploy(assembly)
     check_deployment(story, clients)
 
@@ -160,9 +172,8 @@ def put_work_through(story: Story, clients: Clients, pool: container.Container) 
     app.connect(environment="local")
     with story.part("submitted through the SDK, which found everything by the environment's name"):
         done = work.submit_everything(store)
-    table = deployed(clients).table_name
     with story.part(f"{len(done.names)} tasks worked off by the functions and by the poller"):
-        rows = work.wait(done, lambda: take(clients.dynamodb, table).rows)
+        rows = work.wait(done, rows_of(clients))
     story.console.print(work.table_of(done, rows))
     wrong = list(work.faults(done, rows))
     story.must(not wrong, "every task ended as it should" if not wrong else "\n".join(wrong))
@@ -206,18 +217,19 @@ def redeploy(story: Story, cdk: Cdk, clients: Clients, partner_url: str) -> None
     before, old = functions_of(clients), deployed(clients)
     store = open_store(before["media"]["Environment"]["Variables"][restaurant.STORE])
     waiting = work.Work()
-    work.submit_delayed(waiting, store, "r3", WAITING_SECONDS, 5)
+    delay_seconds = max(WAITING_SECONDS_MIN, round(WAITING_FACTOR * story.seconds[FIRST_DEPLOY]))
+    work.submit_delayed(waiting, store, "r3", delay_seconds, 5)
     with story.part(f"cdk deploy of it, with {len(waiting.names)} tasks waiting in their queue"):
         cdk.deploy(assembly)
     after, new = functions_of(clients), deployed(clients)
-    still = [row.state.value for row in take(clients.dynamodb, new.table_name).rows if row.id in waiting.names]
+    still = [row.state.value for row in rows_of(clients)(list(waiting.names))]
     story.must(len(still) == 5 and set(still) == {"queued"}, "they waited all the while")
     kept = all(after[name]["FunctionArn"] == before[name]["FunctionArn"] for name in before)
     story.must(kept and after["media"]["MemorySize"] == 768, "the functions were updated in place")
     story.must(all(new.urls[key] == old.urls[key] for key in old.urls), "the queues are the same ones")
     story.must("mail/normal" in new.urls and "mail" in after, "the new queue is there, published, with its function")
     with story.part("the tasks that waited"):
-        rows = work.wait(waiting, lambda: take(clients.dynamodb, new.table_name).rows)
+        rows = work.wait(waiting, rows_of(clients))
     wrong = list(work.faults(waiting, rows))
     story.must(not wrong, "none was lost" if not wrong else "\n".join(wrong))
 

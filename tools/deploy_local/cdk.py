@@ -12,7 +12,7 @@ from tools.deploy_local.machine import ACCOUNT, REGION, ROOT, run
 
 CDK = ROOT / "node_modules" / ".bin" / "cdk"
 QUIET = {
-    "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "1",
+    "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "18,20",
     "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION": "1",
     "CDK_DISABLE_CLI_TELEMETRY": "1",
     # The app is started as `python app.py`: by the environment that this program runs in.

@@ -82,11 +82,11 @@ def submit_delayed(work: Work, store: Store, restaurant: str, delay_seconds: int
     return found
 
 
-def wait(work: Work, rows: Callable[[], Sequence[Row]]) -> list[Row]:
+def wait(work: Work, rows: Callable[[Sequence[str]], list[Row]]) -> list[Row]:
     """The rows of all that was submitted, when all of it has ended or it takes too long."""
     end = time.monotonic() + WAIT_SECONDS
     while True:
-        found = [row for row in rows() if row.id in work.names]
+        found = rows(list(work.names))
         if time.monotonic() > end or (len(found) == len(work.names) and all(row.final for row in found)):
             return found
         time.sleep(0.5)
