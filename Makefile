@@ -10,7 +10,7 @@ MINISTACK := .venv-ministack/.stamp
 NODE := node_modules/.stamp
 
 # What `check` runs, in this order: quick refusals first. Add a target here on the day its machinery exists.
-CHECKS := format-check lint types imports test sabotage-sample synth deploy-local
+CHECKS := format-check lint types imports test sabotage-sample synth try-bundle deploy-local
 
 # Held by mypy, as far as it exists yet. In tests/typing an unused ignore is a failure, so what must be refused is, too.
 TYPED := $(wildcard shared/tenure functions infra app.py examples tests/typing)
