@@ -76,6 +76,8 @@ class Alarms(_Model):
     """Failed invocations of one function in five minutes. Task failures are not among them: tenure settles those."""
     leases_lost: int = Field(default=5, ge=1)
     """Lost leases in five minutes."""
+    duplicates: int = Field(default=500, ge=1)
+    """Messages in five minutes whose task was over already: SQS delivers twice at times, not by the hundred."""
     retries: int = Field(default=500, ge=1)
     """Retries in five minutes, of all queues: a retry storm."""
 

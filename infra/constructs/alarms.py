@@ -79,6 +79,9 @@ class Alarms(Construct):
         self.unhealthy = self._composite("ExecutorUnhealthy", self._unwell)
 
     def _topic(self, key: kms.IKey | None) -> sns.Topic:
+        alarms = cdk.Stack.of(self).format_arn(
+            service="cloudwatch", resource="alarm", resource_name="*", arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME
+        )
         topic = sns.Topic(self, "Topic", enforce_ssl=True, master_key=key)
         topic.add_to_resource_policy(
             iam.PolicyStatement(
@@ -86,7 +89,7 @@ class Alarms(Construct):
                 principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
                 actions=["sns:Publish"],
                 resources=[topic.topic_arn],
-                conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}},
+                conditions={"ArnLike": {"aws:SourceArn": alarms}},
             )
         )
         for address in self._settings.deployment.alarms.addresses:
@@ -161,6 +164,10 @@ class Alarms(Construct):
                 "Workers lose leases: they stall, are overloaded, or cannot reach the table.",
             ),
             "Retried": (alarms.retries, "A retry storm: something that many tasks need is down."),
+            "Dropped": (
+                alarms.duplicates,
+                "Many messages arrive whose tasks are over: somebody sends twice, or deletes fail.",
+            ),
             "Resent": (
                 alarms.retries,
                 "Reconcile sends many stalled tasks again: messages are lost, or nobody receives.",

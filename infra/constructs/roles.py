@@ -109,7 +109,7 @@ def operator_reads(stores: Stores) -> Statements:
         _allow("SeePayloads", ["s3:GetObject"], [_objects(stores)]),
         _missing_is_404(stores),
         _published(stores),
-        *([_allow("Decrypt", ["kms:Decrypt"], [stores.key.key_arn])] if stores.key else []),
+        *_decrypts(stores),
     ]
 
 
@@ -122,7 +122,7 @@ def operator_acts(stores: Stores) -> Statements:
         _letters("SendMissingLetters", tiers),
         _allow("ChangeTasks", ["dynamodb:UpdateItem"], [stores.table.table.table_arn]),
         _allow("WriteEditedPayloads", ["s3:PutObject"], [_objects(stores)]),
-        *([_allow("Encrypt", ["kms:GenerateDataKey"], [stores.key.key_arn])] if stores.key else []),
+        *_encrypted(stores),
     ]
 
 
@@ -184,7 +184,15 @@ def _published(stores: Stores) -> iam.PolicyStatement:
 
 
 def _encrypted(stores: Stores) -> Statements:
-    """With a customer's key senders decrypt too: SQS checks the data key that it has cached for them."""
+    """With a customer's key senders decrypt too: SQS checks the data key that it has cached for them. DynamoDB uses the
+    key in the caller's name, for which the CDK's own grants give the same, with stars."""
     if stores.key is None:
         return []
-    return [_allow("UseTheKey", ["kms:Decrypt", "kms:GenerateDataKey"], [stores.key.key_arn])]
+    actions = ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey"]
+    return [_allow("UseTheKey", [*actions, "kms:ReEncryptFrom", "kms:ReEncryptTo"], [stores.key.key_arn])]
+
+
+def _decrypts(stores: Stores) -> Statements:
+    if stores.key is None:
+        return []
+    return [_allow("Decrypt", ["kms:Decrypt", "kms:DescribeKey"], [stores.key.key_arn])]

@@ -76,10 +76,20 @@ class Stores(Construct):
             grantee.grant_principal.add_to_principal_policy(statement)
 
     def _own_key(self, removal: cdk.RemovalPolicy) -> kms.Key:
-        return kms.Key(
+        key = kms.Key(
             self,
             "Key",
             enable_key_rotation=True,
             removal_policy=removal,
             description=f"tenure: tasks of {self.topology.app} in {self.topology.environment}",
         )
+        # The topic of the alarms is encrypted with it: without this they would go off and nobody would be told.
+        key.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid="AlarmsPublishToTheEncryptedTopic",
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                actions=["kms:Decrypt", "kms:GenerateDataKey"],
+                resources=["*"],
+            )
+        )
+        return key

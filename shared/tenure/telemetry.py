@@ -102,7 +102,12 @@ class EventName(StrEnum):
         "A message that is no task of ours was put into the DLQ with its reason.",
         Metric("Quarantined", dimensions=("queue",)),
     )
-    MESSAGE_DROPPED = "message.dropped", DEBUG, "A message that has nothing left to do was deleted."
+    MESSAGE_DROPPED = (
+        "message.dropped",
+        DEBUG,
+        "A message that has nothing left to do was deleted: a duplicate, most often.",
+        Metric("Dropped", dimensions=("queue",)),
+    )
     MESSAGE_MISROUTED = "message.misrouted", ERROR, "A message came from a queue that this worker does not serve."
     ACK_FAILED = (
         "ack.failed",

@@ -43,7 +43,9 @@ def test_own_alarms_watch_what_the_workers_really_publish(alarms):
     own = [alarm for alarm in alarms if alarm.get("Namespace") == "tenure"]
     told = {metric.name for event in EventName for metric in event.metrics}
     assert {alarm["MetricName"] for alarm in own} <= told
-    assert {"LeaseLost", "Buried", "Retried", "Resent", "EngineFailed"} <= {alarm["MetricName"] for alarm in own}
+    assert {"LeaseLost", "Dropped", "Buried", "Retried", "Resent", "EngineFailed"} <= {
+        alarm["MetricName"] for alarm in own
+    }
 
 
 def test_the_composite_stands_for_every_alarm_that_makes_the_executor_unwell(template):
@@ -66,7 +68,20 @@ def test_alarms_may_publish_and_nobody_else_may(template):
     (policy,) = template.properties("AWS::SNS::TopicPolicy").values()
     allowed = [s for s in policy["PolicyDocument"]["Statement"] if s["Effect"] == "Allow"]
     assert [s["Principal"] for s in allowed] == [{"Service": "cloudwatch.amazonaws.com"}]
-    assert "aws:SourceAccount" in json.dumps(allowed[0]["Condition"])
+    assert "aws:SourceArn" in allowed[0]["Condition"]["ArnLike"]
+    assert ":alarm:*" in json.dumps(allowed[0]["Condition"])
+
+
+def test_alarms_can_publish_to_a_topic_that_is_encrypted(assembly):
+    """With a key of one's own: CloudWatch must be let use it, or alarms go off and nobody is told."""
+    (key,) = assembly.template("prod", "data").properties("AWS::KMS::Key").values()
+    (topic,) = assembly.template("prod", "operations").properties("AWS::SNS::Topic").values()
+    assert "KmsMasterKeyId" in topic
+    let = [s for s in key["KeyPolicy"]["Statement"] if s["Principal"] == {"Service": "cloudwatch.amazonaws.com"}]
+    assert [set(s["Action"]) for s in let] == [{"kms:Decrypt", "kms:GenerateDataKey"}]
+    assert "KmsMasterKeyId" not in next(
+        iter(assembly.template("dev", "operations").properties("AWS::SNS::Topic").values())
+    )
 
 
 def test_the_topic_reaches_the_addresses_of_the_environment(assembly):

@@ -85,6 +85,26 @@ def test_with_a_key_of_its_own_everything_uses_it_and_it_rotates(assembly):
     assert not assembly.template("dev", "data").properties("AWS::KMS::Key")
 
 
+def test_whoever_sends_or_reads_may_use_the_key(assembly):
+    """Senders decrypt too (SQS checks the data key that it has cached for them); each role that touches a task does."""
+    for part in ("compute", "operations"):
+        template = assembly.template("prod", part)
+        policies = {**template.properties("AWS::IAM::Policy"), **template.properties("AWS::IAM::ManagedPolicy")}
+        for name, policy in policies.items():
+            statements = policy["PolicyDocument"]["Statement"]
+            touches = [
+                s for s in statements if any("dynamodb" in action or "sqs" in action for action in actions_of(s))
+            ]
+            key = {action for s in statements for action in actions_of(s) if action.startswith("kms:")}
+            assert bool(touches) == ("kms:Decrypt" in key), name
+            if any("sqs:SendMessage" in actions_of(s) for s in statements):
+                assert "kms:GenerateDataKey" in key, name
+
+
+def actions_of(statement):
+    return [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
+
+
 def told(value, urls):
     """A parameter's value as CloudFormation will write it: each reference becomes the next of `urls`."""
     if isinstance(value, str):
