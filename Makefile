@@ -76,8 +76,9 @@ imports: $(SETUP) ## the layers (import-linter)
 	.venv/bin/lint-imports --no-logo
 quick: $(SETUP) ## the tests that take no time
 	$(PY) -m pytest -m "not slow and not ministack" -n 2 --dist loadscope $(ARGS)
+# Three at once on two cores: the tests of real processes wait for leases most of their time.
 test: $(SETUP) $(MINISTACK) ## every test
-	$(PY) -m pytest -n 2 --dist loadscope $(ARGS)
+	$(PY) -m pytest -n 3 --dist loadscope $(ARGS)
 ratchet: $(SETUP) ## lower the recorded lengths to what they are now (it never raises one)
 	$(PY) -m tests.architecture.ratchet
 

@@ -50,6 +50,13 @@ def test_everything_that_the_message_says_is_in_the_row() -> None:
     assert {name: getattr(row, name) for name in told} == told
 
 
+def test_a_submit_that_names_no_time_is_dated_by_the_queue() -> None:
+    """Else a task that nobody knows would look new at every delivery, and never be buried."""
+    row = adopted(decode(message()), "media", stamp(), sent_at_ms=T0 - 600_000)
+    assert isinstance(row, Row)
+    assert row.submitted_at_ms == T0 - 600_000
+
+
 def test_a_submit_from_the_future_is_dated_now() -> None:
     """Another machine's clock must not make a task look younger than it is for ever."""
     row = adopted(decode(message(submitted_at_ms=T0 + 10**9)), "media", stamp())
@@ -64,7 +71,7 @@ def test_a_submit_from_the_future_is_dated_now() -> None:
         ({"due_at_ms": T0 + 10**8}, {}, HandBack),
         ({}, {"paused": True}, HandBack),
         ({}, {"unknown": "no task"}, HandBack),
-        ({}, {"unknown": "no task", "receive_count": decide.UNKNOWN_RECEIVES}, Bury),
+        ({}, {"unknown": "no task", "receive_count": decide.UNKNOWN_RECEIVES, "sent_at_ms": T0 - 600_000}, Bury),
         ({"deadline_at_ms": T0 - 1}, {}, Drop),
     ],
     ids=["not due", "due in a day", "paused", "unknown", "unknown for long", "past its deadline"],

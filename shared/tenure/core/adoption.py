@@ -18,11 +18,12 @@ PAYLOAD_BYTES_MAX = limits.SIBLING_BYTES_MAX
 """What such a message may carry: it comes to lie in the row, by whose size every later write is billed."""
 
 
-def adopted(envelope: Envelope, queue: str, stamp: Stamp) -> Row | str:
+def adopted(envelope: Envelope, queue: str, stamp: Stamp, sent_at_ms: int = 0) -> Row | str:
     """The row that the message begins, not written yet; or why it begins none.
 
     `queue`: the standard queue it came from, "" for an ordered one: there the producer's row must stand first, since
     what is sent again for it goes by the row's own ordering key.
+    `sent_at_ms`: when SQS took the message, 0 if unknown; it is the submit of a producer that names none.
     """
     refusal = _refusal(envelope, queue)
     if refusal:
@@ -46,7 +47,7 @@ def adopted(envelope: Envelope, queue: str, stamp: Stamp) -> Row | str:
         depth=envelope.depth,
         traceparent=envelope.traceparent,
     )
-    submitted_at_ms = min(envelope.submitted_at_ms or stamp.now_ms, stamp.now_ms)
+    submitted_at_ms = min(envelope.submitted_at_ms or sent_at_ms or stamp.now_ms, stamp.now_ms)
     return machine.submitted(row, replace(stamp, now_ms=submitted_at_ms))
 
 

@@ -81,6 +81,8 @@ class Arrival:
     """The standard queue it came from, whose messages may begin a task; "" on an ordered one, where none may."""
     unknown: str = ""
     """Why this worker could not run it even if it were let in: it knows no such task, or only another version."""
+    sent_at_ms: int = 0
+    """When SQS took the message; 0 if it does not say."""
     jitter: float = 0.0
     """A fraction in [0, 1) that spreads those who wait for the same moment."""
 
@@ -104,7 +106,7 @@ def admit(row: Row | None, arrival: Arrival, new: Lease, stamp: Stamp) -> Admiss
     """What to do with a delivery, given the row as last seen. None: there is none, and a row decided on is inserted."""
     envelope = arrival.envelope
     if row is None:
-        begun = adopted(envelope, arrival.adopting_queue, stamp)
+        begun = adopted(envelope, arrival.adopting_queue, stamp, arrival.sent_at_ms)
         if isinstance(begun, str):
             return Quarantine(begun)
         row = begun

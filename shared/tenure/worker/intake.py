@@ -189,6 +189,7 @@ class Intake:
             receive_count=held.delivery.receive_count,
             redriven=LETTER_ATTRIBUTE in held.delivery.attributes,
             paused=self._paused(held.inbox.tier.queue),
+            sent_at_ms=held.delivery.sent_at_ms,
             adopting_queue="" if held.inbox.tier.ordered else held.inbox.tier.queue,
             unknown=unknown(held.envelope, held.definition, self._parts.app.tasks),
             jitter=self._parts.entropy.fraction(),
