@@ -1,4 +1,4 @@
-"""Items as DynamoDB holds them: the shape of the table, values to and fro, and the size that is billed.
+"""Items as DynamoDB holds them: the shape of the table, values back and forth, and the size that is billed.
 
 An item's attributes: the keys `pk` and `sk`; `ttl` (epoch seconds) if it passes away; `due_pk` and `due_at_ms` while
 it is in the index `due`; `dead_pk` and `dead_at_ms` while it is in the index `dead`; all else in one map, `row`. That
