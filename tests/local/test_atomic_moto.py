@@ -3,6 +3,7 @@
 from itertools import count
 
 import pytest
+from moto.sqs import models
 
 from tenure.adapters.clients import Clients
 
@@ -55,4 +56,18 @@ def test_a_group_whose_holder_died_comes_in_its_order(clients: Clients, url: str
         clients.sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=receipt, VisibilityTimeout=1)
     while not (found := receive(clients, url)):
         assert clients.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])  # until it has lapsed
+    assert list(found) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("reads", range(1, 13))
+def test_a_group_whose_visibility_lapses_during_a_look_comes_in_its_order(
+    clients: Clients, url: str, monkeypatch: pytest.MonkeyPatch, reads: int
+) -> None:
+    """Wherever in a look the moment falls, the whole group comes or none of it: one receive sees one time."""
+    send(clients, url, "a", "b", "c")
+    assert list(receive(clients, url)) == ["a", "b", "c"]
+    now_ms, readings = models.unix_time_millis, count(1)
+    monkeypatch.setattr(models, "unix_time_millis", lambda: now_ms() + 200_000 * (next(readings) > reads))
+    while not (found := receive(clients, url)):
+        pass  # until the clock has been read so often
     assert list(found) == ["a", "b", "c"]

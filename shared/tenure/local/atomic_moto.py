@@ -8,8 +8,10 @@ lock back between two looks, else nobody could send what it waits for.
 from __future__ import annotations
 
 import functools
+import importlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tenure.adapters.clock import SystemClock
@@ -58,7 +60,7 @@ def _patient(look: Callable[..., Any]) -> Callable[..., Any]:
     def receive_message(backend: Any, queue_name: str, count: int, wait_seconds: int, *rest: Any, **named: Any) -> Any:
         end_ms = clock.now_ms() + 1000 * (wait_seconds or 0)
         while True:
-            with LOCK:
+            with LOCK, _one_moment():
                 _reopen_groups(backend.get_queue(queue_name))
                 messages = look(backend, queue_name, count, 0, *rest, **named)
             if messages or clock.now_ms() >= end_ms or HURRY.is_set():
@@ -66,6 +68,20 @@ def _patient(look: Callable[..., Any]) -> Callable[..., Any]:
             _rest(clock)
 
     return receive_message
+
+
+@contextmanager
+def _one_moment() -> Iterator[None]:
+    """Let moto's queues see one and the same time for as long as this lasts: it reads the clock anew for each message,
+    so that visibility which lapses while it looks brings a group's tail without its head."""
+    models: Any = importlib.import_module("moto.sqs.models")
+    read = models.unix_time_millis
+    moment = read()
+    models.unix_time_millis = lambda: moment
+    try:
+        yield
+    finally:
+        models.unix_time_millis = read
 
 
 def _reopen_groups(queue: Any) -> None:
