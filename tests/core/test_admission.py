@@ -173,12 +173,37 @@ def test_a_task_that_kills_its_workers_is_buried_once_its_budget_is_lost() -> No
 
 def test_losses_in_company_never_bury() -> None:
     """A worker that dies with ten tasks in hand blames none of them, however often."""
-    row = queued()
-    for n in range(50):
-        decision = decide.admit(row, arrival(), lease_of(alone=False, max_attempts=1), stamp(n * LAPSED))
-        assert isinstance(decision, Claim)
-        row = decision.row
-    assert (row.losses, row.fence) == (0, 50)
+    row, at = queued(), 0.0
+    for _ in range(50):
+        lost = decide.admit(row, arrival(), lease_of(alone=False, max_attempts=2), stamp(at))
+        assert isinstance(lost, Claim)
+        at += LAPSED
+        again = decide.admit(lost.row, arrival(), lease_of(max_attempts=2), stamp(at))
+        assert isinstance(again, Claim)
+        row = machine.snooze(again.row, stamp(at, "w-s"), T0 + round(at * 1000), "later", message_held=True)
+    assert (row.losses, row.fence) == (0, 100)
+
+
+@pytest.mark.parametrize(
+    ("row", "max_attempts"),
+    [(leased(), 5), (leased(alone=False), 5), (in_state(State.RETRYING, losses=1), 5), (queued(), 1)],
+    ids=["lapsed", "lapsed-in-company", "lost-before", "one-attempt"],
+)
+def test_a_suspect_that_is_met_in_company_goes_back_at_once(row: Row, max_attempts: int) -> None:
+    """Its next delivery is read first, and runs alone; nothing is written, so nothing is counted."""
+    there = decide.admit(row, arrival(), lease_of(alone=False, max_attempts=max_attempts), stamp(LAPSED))
+    assert there == HandBack(0, "it may have killed its worker, and there is company here")
+    assert isinstance(decide.admit(row, arrival(), lease_of(max_attempts=max_attempts), stamp(LAPSED)), Claim)
+
+
+def test_a_suspect_in_company_is_still_ended_buried_or_made_to_wait_first() -> None:
+    """What may not start at all is not sent round for the company it is in."""
+    new, late = lease_of(alone=False, max_attempts=1), stamp(LAPSED)
+    assert isinstance(decide.admit(leased(), arrival(), new, late), Bury)
+    assert isinstance(decide.admit(leased(deadline_at_ms=T0 + 1), arrival(), new, late), Drop)
+    waits = decide.admit(leased(), arrival(), new, stamp(1))
+    assert isinstance(waits, HandBack)
+    assert waits.seconds > 0
 
 
 def test_failures_and_losses_share_one_budget() -> None:

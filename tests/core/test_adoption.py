@@ -116,3 +116,9 @@ def test_once_there_is_a_row_the_same_message_meets_it() -> None:
     assert isinstance(decide.admit(first.row, again, lease_of(), stamp(1)), HandBack)
     done = machine.succeed(first.row, stamp(2), None)
     assert decide.admit(done, again, lease_of(), stamp(3)) == Drop("already completed")
+
+
+def test_a_task_with_one_attempt_that_a_message_alone_begins_is_claimed_in_company_too() -> None:
+    """Sent back to be read first it would go round for ever: there is no row to read until it is claimed."""
+    arrival = Arrival(decode(message(max_attempts=1)), 1, adopting_queue="media")
+    assert isinstance(decide.admit(None, arrival, lease_of(alone=False, max_attempts=1), stamp()), Claim)

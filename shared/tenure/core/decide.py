@@ -1,9 +1,8 @@
 """What a moment calls for: (what is known) -> one of a closed set of decisions. Pure, like everything here.
 
 Three moments: a delivery arrives, an attempt ends, reconcile looks at a row; a submit that meets a row is decided in
-core/resubmission.py. Each decision
-carries the row to write, built by core/machine.py, and what to do with the message once that write stands. A refused
-write is decided again on the row that the refusal carried.
+core/resubmission.py. Each decision carries the row to write, built by core/machine.py, and what to do with the message
+once that write stands. A refused write is decided again on the row that the refusal carried.
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ def is_first_delivery(arrival: Arrival) -> bool:
 
 def admit(row: Row | None, arrival: Arrival, new: Lease, stamp: Stamp) -> Admission:
     """What to do with a delivery, given the row as last seen. None: there is none, and a row decided on is inserted."""
-    envelope = arrival.envelope
+    envelope, known = arrival.envelope, row is not None
     if row is None:
         begun = adopted(envelope, arrival.adopting_queue, stamp, arrival.sent_at_ms)
         if isinstance(begun, str):
@@ -114,9 +113,11 @@ def admit(row: Row | None, arrival: Arrival, new: Lease, stamp: Stamp) -> Admiss
         return Drop("another life of this task: its message is older than its row")
     if row.final:
         return _meet_final(row, arrival, stamp)
-    return (
-        _not_now(row, arrival, stamp) or _never_again(row, arrival, new, stamp) or Claim(machine.claim(row, stamp, new))
-    )
+    barred = _not_now(row, arrival, stamp) or _never_again(row, arrival, new, stamp)
+    if not barred and known and not new.alone and must_run_alone(row, new.max_attempts):
+        # Seen only now, since another worker had it in between. Its next delivery is read first, and runs alone.
+        return HandBack(0, "it may have killed its worker, and there is company here")
+    return barred or Claim(machine.claim(row, stamp, new))
 
 
 def _not_now(row: Row, arrival: Arrival, stamp: Stamp) -> Admission | None:

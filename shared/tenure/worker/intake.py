@@ -177,11 +177,7 @@ class Intake:
             max_attempts=definition.retry.max_attempts if definition else held.envelope.max_attempts,
             pool=self._parts.pool,
         )
-        decision = decide.admit(row, self._arrival(held), new, stamp)
-        if isinstance(decision, Claim) and row and not alone and decide.must_run_alone(row, new.max_attempts):
-            # Seen only now, since another worker had it in between. Its next delivery is read first, and runs alone.
-            return HandBack(0, "it may have killed its worker, and there is company here")
-        return decision
+        return decide.admit(row, self._arrival(held), new, stamp)
 
     def _arrival(self, held: Held) -> Arrival:
         return Arrival(
