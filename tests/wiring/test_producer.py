@@ -20,6 +20,8 @@ import tenure
 from tenure import running
 from tenure.adapters.clients import Clients
 from tenure.adapters.clock import SystemClock
+from tenure.cli.connect import clients_for
+from tenure.cli.session import Opener, Session
 from tenure.core import published
 from tenure.core.errors import InvalidTopology, ServiceError, SubmitRefused
 from tenure.core.machine import REFUSED
@@ -27,7 +29,7 @@ from tenure.core.task import State
 from tenure.core.topology import Topology
 from tenure.local.provision import provision
 from tenure.local.stack import EmbeddedStack, StackOptions
-from tenure.wiring.producer import connect
+from tenure.wiring.producer import connect, embedded_stack
 from tests.support.shop import topology
 
 app = tenure.App("shop")
@@ -184,6 +186,22 @@ def test_a_note_of_another_environment_or_of_a_dead_process_is_passed_over(elsew
     for environment in ("test", "prod"):
         with pytest.raises(ServiceError, match="AWS region: none is set"):
             tenure.connect("shop", environment=environment)
+
+
+def test_an_endpoint_that_is_set_goes_before_the_note(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For producers and for commands alike: who says where to go is not sent elsewhere because a stack runs here."""
+    running.leave(elsewhere, running.Running("http://127.0.0.1:1", os.getpid(), "shop", "test"))
+    here = Session("test", None, wants_json=False, opener=Opener(), directory=elsewhere)
+    assert clients_for(here)[1] == "the embedded stack at http://127.0.0.1:1"
+    for name, value in (
+        ("REGION", "eu-west-1"),
+        ("DEFAULT_REGION", "eu-west-1"),
+        ("ENDPOINT_URL", "http://127.0.0.1:2"),
+    ):
+        monkeypatch.setenv(f"AWS_{name}", value)
+    clients, where = clients_for(here)
+    assert where == "http://127.0.0.1:2" == clients.sqs.meta.endpoint_url
+    assert embedded_stack(elsewhere, "test") is None
 
 
 def test_an_sdk_that_is_not_set_up_is_told_in_tenures_words(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:

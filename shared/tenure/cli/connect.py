@@ -1,4 +1,7 @@
-"""How a command reaches its environment: the embedded stack if one runs here, else AWS as the SDK is configured."""
+"""How a command reaches its environment: the embedded stack if one runs here, else AWS as the SDK is configured.
+
+AWS_ENDPOINT_URL goes before the embedded stack where it is set, as it does for producers.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,18 @@ from tenure.adapters.sqs import SqsQueue
 from tenure.cli.session import Reach, Session
 from tenure.core.topology import Tier
 from tenure.ports import TaskQueue
-from tenure.wiring.producer import client_of, embedded_clients, queues_of, read_published
+from tenure.wiring.producer import client_of, embedded_clients, embedded_stack, queues_of, read_published
 
 
 def clients_for(session: Session) -> tuple[Clients, str]:
     """The SDK's clients, and in words what they lead to."""
-    running = session.running()
-    if running is None:
+    stack = embedded_stack(session.directory, session.environment)
+    if stack is None:
         clients = Clients(SystemClock().now_ms)
         endpoint = clients.sqs.meta.endpoint_url
         where = f"AWS {clients.sqs.meta.region_name}" if ".amazonaws." in endpoint else endpoint
         return clients, where
-    return embedded_clients(running), f"the embedded stack at {running.endpoint_url}"
+    return embedded_clients(stack), f"the embedded stack at {stack.endpoint_url}"
 
 
 def connect(session: Session) -> Reach:

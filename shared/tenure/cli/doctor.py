@@ -124,9 +124,11 @@ class _Examination:
     # ---- what answers ----------------------------------------------------------------------------------------------
     def _credentials(self) -> str:
         from tenure.cli.connect import clients_for
+        from tenure.wiring.producer import embedded_stack
 
         clients, self._where = clients_for(self._session)
-        told = self._where if self._session.running() else f"{self._where}, {_identity()}"
+        is_embedded = embedded_stack(self._session.directory, self._session.environment) is not None
+        told = self._where if is_embedded else f"{self._where}, {_identity()}"
         self._clients = clients
         return told
 

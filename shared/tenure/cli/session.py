@@ -178,7 +178,7 @@ class Session:
         return self._reach
 
     def running(self) -> Running | None:
-        """The embedded stack that runs for this project and environment, if one does."""
+        """The embedded stack that `tenure dev` runs here under this environment's name, meant or not."""
         from tenure.running import find
 
         return find(self.directory, self.environment)

@@ -54,6 +54,12 @@ def connect(app: str, *, environment: str | None = None, clients: Clients | None
         raise ServiceError(f"app {app!r} is not connected to {chosen.environment!r}. {explained(error)}") from error
 
 
+def embedded_stack(directory: Path, environment: str) -> Running | None:
+    """The embedded stack that producers and commands in this directory mean by this environment's name: the one that
+    `tenure dev` runs there, unless AWS_ENDPOINT_URL says where to go."""
+    return None if config.endpoint_url() else find(directory, environment)
+
+
 def embedded_clients(stack: Running) -> Clients:
     """The SDK's clients, of an embedded stack that runs in another process."""
     return Clients(
@@ -67,7 +73,7 @@ def embedded_clients(stack: Running) -> Clients:
 
 def _clients(environment: str, *, told: bool) -> Clients:
     """told: what this process belongs to is in its environment variables, so no note is looked for."""
-    stack = None if told or config.endpoint_url() else find(Path.cwd(), environment)
+    stack = None if told else embedded_stack(Path.cwd(), environment)
     return embedded_clients(stack) if stack else Clients(SystemClock().now_ms)
 
 
