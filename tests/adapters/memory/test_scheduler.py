@@ -195,3 +195,50 @@ def test_a_request_on_the_wire_may_be_carried_out_after_its_sender_died():
         world.run(seconds=100)
         arrived += len(queue.all())
     assert 10 < arrived < 30
+
+
+def _three_in_turn(choices):
+    """Three processes that each send twice; `choices` says who of those able goes on, the first where it is used up."""
+    world, left, seen = World(), list(choices), []
+    queue = world.queue("q")
+
+    def choose(able):
+        seen.append(tuple(f"{each.process.name}{'>' if each.answered else ''}" for each in able))
+        return able[left.pop(0) if left else 0]
+
+    world.scheduler.chooser = choose
+    for name in "abc":
+        world.spawn(name, lambda n=name: [queue.send_many([Send(f"{n}{i}")]) for i in range(2)] and None)
+    world.run()
+    world.close()
+    return [message.body for message in queue.all()], seen, world.scheduler.trace
+
+
+def test_a_chooser_decides_who_runs_next_and_everybody_is_able():
+    """At each yield point it is shown all who have not ended, whatever their calls would take, and its word counts."""
+    sent, seen, _ = _three_in_turn([])
+    assert sent == ["a0", "a1", "b0", "b1", "c0", "c1"]
+    assert seen[:3] == [("a", "b", "c"), ("a", "b", "c"), ("a>", "b", "c")], "begun, before the call, before its answer"
+    sent, seen, _ = _three_in_turn([2, 2, 1, 1, 0, 0])
+    assert sent == ["c0", "b0", "a0", "a1", "b1", "c1"]
+    assert _three_in_turn([2, 2, 1])[2] == _three_in_turn([2, 2, 1])[2] != _three_in_turn([2, 2, 0])[2]
+
+
+def test_a_chooser_may_change_the_world_and_be_asked_again():
+    """None means: look again at who is able; time that it moved has woken a sleeper."""
+    world, seen = World(), []
+    start_ms = world.clock.now_ms()
+
+    def choose(able):
+        seen.append([each.process.name for each in able])
+        if len(seen) == 2:
+            world.scheduler.now_ms += 60_000
+            return None
+        return able[-1]
+
+    world.scheduler.chooser = choose
+    world.spawn("busy", lambda: world.queue("q").send_many([Send("x")]) and None)
+    world.spawn("asleep", lambda: world.clock.sleep(60))
+    world.run()
+    assert seen[:3] == [["busy", "asleep"], ["busy"], ["busy", "asleep"]]
+    assert world.clock.now_ms() - start_ms < 61_000

@@ -88,6 +88,10 @@ class SimulatedThread(StartedThread):
         self.baton = threading.Lock()
         self.baton.acquire()
         self.waiter: Waiter | None = None
+        self.call = ""
+        """The call it stands before; empty if it has not begun or waits for something else."""
+        self.answered = False
+        """That call has taken effect, and it stands before the answer."""
 
     def can_run(self, now_ms: int) -> bool:
         """Whether it may be given the baton: its process is dead (then it ends), or nothing holds it back."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from random import Random
 from typing import Any
@@ -32,6 +32,10 @@ ELSEWHERE_SECONDS = 0.5
 event loop's thread ever comes to this; all else runs without real time."""
 
 
+Chooser = Callable[[Sequence[SimulatedThread]], SimulatedThread | None]
+"""Given all who could run now, at least one: who does. None: something was changed (time, say), so look again."""
+
+
 class Scheduler:
     """The one holder of virtual time; see the module."""
 
@@ -43,6 +47,9 @@ class Scheduler:
         """A checksum of every step so far: two runs are the same run if theirs are equal."""
         self.failures: list[tuple[str, BaseException]] = []
         """What escaped from simulated threads, Killed apart."""
+        self.chooser: Chooser | None = None
+        """Decides who runs next, in the seed's place. While there is one, a call takes one millisecond and holds nobody
+        back, and each answer is a yield point too: so every order of calls can be had."""
         self._slow_call = slow_call
         self._slow_call_seconds = slow_call_seconds
         self._mutex = threading.RLock()
@@ -81,12 +88,20 @@ class Scheduler:
         """A yield point. In a simulated thread some virtual time passes and others may run; Killed is raised if its
         process is dead by then. Nothing in a free thread."""
         thread = self.current()
-        if thread is None:
-            return
+        if thread is not None:
+            self._step(thread, what, answered=False)
+
+    def _step(self, thread: SimulatedThread, what: str, *, answered: bool) -> None:
         process = thread.process
         process.count_step()
         self.trace = zlib.crc32(f"{process.name}/{thread.name} {what} {self.now_ms}".encode(), self.trace)
-        self._wait_simulated(thread, None, self.now_ms + self._latency_ms())
+        thread.call, thread.answered = what, answered
+        if self.chooser is None:
+            self._wait_simulated(thread, None, self.now_ms + self._latency_ms())
+        else:
+            self.now_ms += 1
+            self._wait_simulated(thread, None, self.now_ms)
+        thread.call = ""
 
     def step_to(self, what: str, act: Callable[[], Any], late_seconds: float) -> None:
         """The yield point before a call that does `act`. If its process dies here the request may be on the wire: where
@@ -116,8 +131,9 @@ class Scheduler:
 
         Not each time: but for what the caller does before its next call, that is the same as a step before that one.
         """
-        if self.current() is not None and self.random.random() < AFTER_CHANCE:
-            self.step(what)
+        thread = self.current()
+        if thread is not None and (self.chooser is not None or self.random.random() < AFTER_CHANCE):
+            self._step(thread, what, answered=True)
 
     def wait(self, key: object, deadline_ms: int | None) -> bool:
         """Until `wake(key)` (True) or until the virtual moment (False). Call it with the guard held."""
@@ -294,6 +310,11 @@ class Scheduler:
         self.steps += 1
         while not (self.failures or self.steps >= self._last_step or self._over()):
             able = [t for t in self._simulated if t.can_run(self.now_ms)]
+            if able and self.chooser is not None:
+                chosen = self.chooser(able)
+                if chosen is None:
+                    continue
+                return chosen
             if able:
                 return able[0] if len(able) == 1 else able[int(self.random.random() * len(able))]
             moments = [m for t in self._simulated if (m := t.next_moment_ms()) is not None]
