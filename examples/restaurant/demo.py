@@ -373,6 +373,9 @@ def main() -> None:
     except NotStarted as error:
         sys.stderr.write(f"The embedded stack could not be started: {error}\n")
         sys.exit(2)
+    except TenureError as error:
+        sys.stderr.write(f"The demo ended early: {error}\n")
+        sys.exit(2)
     sys.exit(0 if passed else 1)
 
 
