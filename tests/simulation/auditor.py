@@ -30,11 +30,13 @@ class Fault:
 class Auditor:
     """Looks for broken rules."""
 
-    def __init__(self, plan: list[Planned], evidence: Evidence, *, may_lapse: bool) -> None:
-        """`may_lapse`: calls failed or took long at random, so that a lease may lapse though its worker lives."""
+    def __init__(self, plan: list[Planned], evidence: Evidence, *, may_lapse: bool, halts: bool = False) -> None:
+        """`may_lapse`: calls failed or took long at random, so that a lease may lapse though its worker lives.
+        `halts`: a buried head halts its key until somebody has decided about it."""
         self._plan = {planned.name: planned for planned in plan}
         self._evidence = evidence
         self._may_lapse = may_lapse
+        self._halts = halts
         self.faults: list[Fault] = []
         self._claims = {
             (change.after.id, change.after.fence): change
@@ -51,6 +53,7 @@ class Auditor:
         self._attempts()
         self._no_run_out_of_place()
         self._order()
+        self._halted_keys()
         self._deletes()
         self._letters()
         self._results()
@@ -128,7 +131,7 @@ class Auditor:
     def _attempts(self) -> None:
         """Failures and losses never exceed the budget; starts and sends are bounded."""
         for row in self._evidence.rows.values():
-            if row.failures + row.losses > MAX_ATTEMPTS.get(row.task, 0):
+            if row.failures + row.losses > MAX_ATTEMPTS.get(row.task, STARTS_MAX):
                 self._fault("budget exceeded", row.id, f"{row.failures} failures, {row.losses} losses")
             if row.sends > SENDS_MAX:
                 self._fault("flood", row.id, f"sent {row.sends} times")
@@ -180,7 +183,7 @@ class Auditor:
         keys = {row.id: row.ordering_key for row in self._evidence.rows.values() if row.ordering_key}
         ended: dict[str, int] = {}
         for change in self._evidence.changes:
-            if change.after.state in FINAL:
+            if self._lets_others_by(change.after):
                 ended.setdefault(change.after.id, change.at_ms)
         for start in self._evidence.starts:
             key = keys.get(start.task_id)
@@ -188,6 +191,17 @@ class Auditor:
                 before = arrived.get(other, 10**9) < arrived.get(start.task_id, -1)
                 if before and ended.get(other, 10**15) > start.at_ms:
                     self._fault("out of order", start.task_id, f"started before {self._name(other)} = {other} ended")
+
+    def _lets_others_by(self, row: Row) -> bool:
+        """Whether what comes after it on its key may run: it has ended, and where dead letters halt their key, it is
+        no open one."""
+        is_open = row.disposition is not None and row.disposition.kind == "open"
+        return row.state in FINAL and not (self._halts and row.state is State.DEAD_LETTERED and is_open)
+
+    def _halted_keys(self) -> None:
+        """People have decided about every dead head, so that no key is left halted and nothing waits."""
+        for key in sorted(self._evidence.keys_halted):
+            self._fault("key left halted", "", f"key {key}")
 
     def _deletes(self) -> None:
         """A message leaves the queue only when its task has ended, or its row has taken over the wait."""
@@ -209,7 +223,7 @@ class Auditor:
         """Whether a row had said by then that it needs this message no longer: it may then be deleted at any later
         time, even after a replay or a re-send under a new number."""
         return any(
-            (change.after.message_gone or change.after.state in FINAL) and change.after.sends >= sends
+            (change.after.message_gone or change.after.state in (*FINAL, State.WAITING)) and change.after.sends >= sends
             for change in self._evidence.changes
             if change.after.id == task_id and change.at_ms <= at_ms
         )

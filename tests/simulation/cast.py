@@ -11,6 +11,7 @@ from tenure.adapters.memory.lambda_poller import LambdaPoller, Mapping
 from tenure.adapters.memory.process import Process
 from tenure.client import Client
 from tenure.core.topology import Tier, Topology
+from tenure.keys import Keys
 from tenure.maintenance.parts import Parts
 from tenure.maintenance.pause import Pauses
 from tenure.rows import Rows
@@ -92,6 +93,7 @@ class Cast:
             worker_id=process.name,
             pool=self.topology.pools[0].name,
             max_running=self.topology.pools[0].threads,
+            keys=Keys.of(self.topology, world.store, world.clock_for(process.name), world.entropy),
         )
         return Engine(parts, Pauses(world.store, parts.clock).paused)
 

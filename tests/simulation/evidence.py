@@ -103,6 +103,8 @@ class Evidence:
     """(queue, at_ms, whether it is paused from then on)."""
     rows: dict[str, Row] = field(default_factory=dict)
     open_rows: int = 0
+    keys_halted: set[str] = field(default_factory=set)
+    """Ordering keys that are not open, as the table holds them."""
     names: dict[str, str] = field(default_factory=dict)
     """Task id -> the workload's name for it."""
     highest_fence: Counter[str] = field(default_factory=Counter)
@@ -146,6 +148,8 @@ class Evidence:
         if after.key.sk == "PAUSE":
             queue = after.key.pk.removeprefix("Q#")
             self.pauses.append((queue, self.world.scheduler.now_ms, bool(after.data["paused"])))
+        if after.key.pk.startswith("K#"):
+            (self.keys_halted.discard if after.data["phase"] == "open" else self.keys_halted.add)(after.data["key"])
         if after.key.sk != "R" or not after.key.pk.startswith("T#"):
             return
         row = to_row(after)

@@ -10,6 +10,7 @@ from tenure.adapters.memory.process import Process
 from tenure.core.errors import ServiceError, TaskNotFound
 from tenure.maintenance.discard import Discard
 from tenure.maintenance.ingest import Ingest
+from tenure.maintenance.keys import HaltedKeys, KeyNotHalted
 from tenure.maintenance.pause import Pause, set_pause
 from tenure.maintenance.reconcile import Reconcile
 from tenure.maintenance.replay import NothingMatched, Replays
@@ -43,9 +44,12 @@ class Operators:
             ("replay", self._setting.replay, self._replay),
             ("discard", self._setting.discard, self._discard),
             ("redrive", self._setting.redrive, self._redrive_by_hand),
+            ("decide", self._setting.decide, self._decide_about_keys),
         ):
             if chance:
                 duties.start(lambda n=name, c=chance, a=act: self._now_and_then(n, c, a), name)  # type: ignore[misc] # bound now
+        if self._setting.decide:
+            duties.start(self._decide_in_the_calm, "decide at last")
 
     def cancel_later(self, planned: Planned, at_seconds: float) -> None:
         """Somebody cancels a task at that moment."""
@@ -85,7 +89,7 @@ class Operators:
 
     @staticmethod
     def _trying(process: str, act: Callable[[str], None]) -> None:
-        with suppress(ServiceError, NothingMatched):
+        with suppress(ServiceError, NothingMatched, KeyNotHalted):
             act(process)
 
     # ---- what --------------------------------------------------------------------------------------------------
@@ -114,6 +118,21 @@ class Operators:
         """What the console's "Start DLQ redrive" does: SQS puts every letter back, as a new message."""
         tier = self._random.choice(self._cast.topology.tiers())
         self._cast.world.dead(tier).redrive_to(self._cast.world.queues(tier))
+
+    def _decide_about_keys(self, process: str) -> None:
+        """A person looks at each halted key. A head that was retried and died again is skipped in the calm."""
+        duty = HaltedKeys(self._cast.parts(process))
+        for state in duty.keys.listed():
+            acts = (duty.retry_heads, duty.retry_heads, duty.skip_heads, duty.drain)
+            retried = any(self._cast.evidence.rows[head].replays for head in state.heads)
+            act = duty.skip_heads if self.calm and retried else self._random.choice(acts)
+            act(state.queue, state.key, "somebody", "planned")
+
+    def _decide_in_the_calm(self) -> None:
+        while True:
+            self._cast.world.clock.sleep(SOON_SECONDS)
+            if self.calm:
+                self._do("decide", self._decide_about_keys)
 
     def _pause(self, process: str) -> None:
         queue = self._random.choice(("work", "ledger"))

@@ -42,7 +42,7 @@ class Play:
         self.random = Random(f"play {seed}")
         self.plan = draw(seed, self.setting.mix) if plan is None else plan
         self.runtime = self.setting.runtime or self.random.choice(("lambda", "fargate"))
-        self.topology = _topology(self.runtime, self.random, self.setting.receive_count_max)
+        self.topology = _topology(self.runtime, self.random, self.setting)
         self.world = World(seed, self.setting.faults, topology=self.topology)
         self.start_ms = self.world.clock.now_ms()
         self.evidence = Evidence(self.world)
@@ -85,7 +85,7 @@ class Play:
                 return
 
     def _over(self) -> bool:
-        if self.evidence.open_rows or self._submitting or self.evidence.messages_left:
+        if self.evidence.open_rows or self._submitting or self.evidence.messages_left or self.evidence.keys_halted:
             return False
         return all(row.letter_confirmed for row in self.evidence.rows.values() if row.state is State.DEAD_LETTERED)
 
@@ -204,14 +204,14 @@ class Play:
             self._pollers[process.name].drain()
 
 
-def _topology(runtime: str, random: Random, receive_count_max: int) -> Topology:
+def _topology(runtime: str, random: Random, setting: Setting) -> Topology:
     threads, batch_size = random.choice((1, 1, 2, 4)), random.choice((1, 5, 10))
     pool: dict[str, Any] = {"kind": "fargate"}
     if runtime == "lambda":
         pool = {"kind": "lambda", "longest_runtime_seconds": 150, "batch_size": batch_size}
     queues = (
-        Queue(name="work", pool="many", tiers=("high", "normal"), receive_count_max=receive_count_max),
-        Queue(name="ledger", pool="many", ordered=True, receive_count_max=1000),
+        Queue(name="work", pool="many", tiers=("high", "normal"), receive_count_max=setting.receive_count_max),
+        Queue(name="ledger", pool="many", ordered=True, receive_count_max=1000, on_bury=setting.on_bury),
     )
     pools = (Pool(name="many", threads=threads, **pool),)
     return Topology(app="sim", environment="test", queues=queues, pools=pools)

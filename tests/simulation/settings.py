@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from tenure.adapters.memory import Faults
 from tenure.worker import holder, poller
@@ -42,6 +43,11 @@ class Setting:
     pause: float = 0.0
     replay: float = 0.0
     discard: float = 0.0
+    on_bury: Literal["skip", "halt"] = "skip"
+    """What the ordered queue does when a head is buried."""
+    decide: float = 0.0
+    """Somebody looks at the halted keys, and retries their heads, skips them, or drains what waits. In the calm
+    somebody does so every five minutes, until all are open."""
     redrive: float = 0.0
     """All letters of a DLQ are put back by hand, past tenure."""
 
@@ -79,6 +85,16 @@ SETTINGS: dict[str, Setting] = {
     "paused": replace(QUIET, patience_seconds=0.0, pause=0.5, replay=0.1, receive_count_max=10),
     "natives": Setting(Mix(tasks=14), kill=0.02, stall=0.02, receive_count_max=10, pause=0.3, replay=0.1),
     "keys": Setting(Mix(tasks=14, ordered=1.0, span_seconds=200, slow=0.3), Faults.rough(0.02), kill=0.15, stall=0.3),
+    "halted": Setting(
+        Mix(tasks=14, ordered=0.9, span_seconds=600, deadly=0.15, doomed=0.25),
+        kill=0.1,
+        stall=0.15,
+        on_bury="halt",
+        decide=0.25,
+        replay=0.03,
+        discard=0.02,
+        junk=0.05,
+    ),
 }
 
 

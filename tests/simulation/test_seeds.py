@@ -23,6 +23,18 @@ SEEDS = [
         "crowd",
         "The auditor's own fault: a message that its row no longer needed may be deleted late, after a newer was sent.",
     ),
+    (
+        297,
+        "halted",
+        "A task was parked on a key that had opened since its worker had seen it halted: it waited for ever. "
+        "See tests/core/test_halting.py.",
+    ),
+    (
+        167,
+        "halted",
+        "An older message of a released task made it wait again, and those released behind it ran first. "
+        "See tests/core/test_halting.py.",
+    ),
 ]
 
 

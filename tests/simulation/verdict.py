@@ -42,7 +42,8 @@ def judge_play(play: Play, name: str) -> Verdict:
     """Run a play and audit it. A run that never ends, or a defect that escapes from a thread, is a fault too."""
     try:
         evidence = play.run()
-        auditor = Auditor(play.plan, evidence, may_lapse=play.setting.may_lapse)
+        setting = play.setting
+        auditor = Auditor(play.plan, evidence, may_lapse=setting.may_lapse, halts=setting.on_bury == "halt")
         faults = auditor.audit()
         if play.setting.patience_seconds:
             faults = auditor.dawdled(play.setting.patience_seconds)

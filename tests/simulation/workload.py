@@ -96,6 +96,8 @@ class Mix:
     deadly: float = 0.1
     slow: float = 0.15
     foreign: float = 0.1
+    doomed: float = 0.0
+    """Gives up at first, and is well once somebody has retried it."""
 
 
 def draw(seed: int, mix: Mix) -> list[Planned]:
@@ -134,6 +136,8 @@ def _acts(random: Random, mix: Mix) -> tuple[Act, ...]:
     drawn = random.random()
     if drawn < mix.deadly:
         return (_act(random, mix, "kill"),) * random.choice((1, 9)) + (_act(random, mix, "ok"),)
+    if mix.doomed and random.random() < mix.doomed:
+        return (_act(random, mix, "give_up"),) * random.choice((1, 1, 2)) + (_act(random, mix, "ok"),)
     kinds: list[list[Kind]] = [
         ["ok"],
         ["ok"],

@@ -62,8 +62,8 @@ class KeyState:
 
     def before(self, task_id: str) -> tuple[str, ...]:
         """Released tasks that come before this one."""
-        ids = [each.id for each in self.released]
-        return tuple(ids[: ids.index(task_id)]) if task_id in ids else ()
+        place = self.place(task_id)
+        return () if place is None else tuple(each.id for each in self.released if _rank(each) < _rank(place))
 
 
 def halt(state: KeyState, head: str, now_ms: int) -> KeyState:
@@ -85,16 +85,21 @@ def may_run(state: KeyState | None, task_id: str, rows: Mapping[str, Row | None]
     """Whether a task of the key may be claimed. `rows`: of the tasks in `state.before(task_id)`."""
     if state is None or state.phase is KeyPhase.OPEN or task_id in state.heads:
         return True
-    if all(each.id != task_id for each in state.released):
-        return False
+    place = next((each for each in state.released if each.id == task_id), None)
+    if place is None or any(_rank(each) < _rank(place) for each in state.waiting):
+        return False  # one ahead of it may have been released, met out of its turn, and so wait again
     return all(is_decided(rows.get(each)) for each in state.before(task_id))
 
 
 def park(state: KeyState, task_id: str, sequence: str) -> KeyState:
-    """A task of the key arrived that may not run: it waits, at its old place if it had one."""
+    """A task of the key arrived that may not run: it waits, at its old place if it had one.
+
+    The key may have opened since that was seen: then it drains again, or nobody would ever release the task.
+    """
     place = state.place(task_id) or Waiting(sequence, task_id)
     return replace(
         state,
+        phase=KeyPhase.DRAINING if state.phase is KeyPhase.OPEN else state.phase,
         waiting=_in_order({each.id: each for each in (*state.waiting, place)}.values()),
         released=tuple(each for each in state.released if each.id != task_id),
     )
@@ -117,7 +122,7 @@ def advance(state: KeyState, rows: Mapping[str, Row | None]) -> KeyState:
         return replace(state, heads=heads, waiting=waiting)
     released = tuple(each for each in state.released if not is_decided(rows.get(each.id)))
     room = RELEASED_MAX - len(released)
-    released, waiting = (*released, *waiting[:room]), waiting[room:]
+    released, waiting = _in_order((*released, *waiting[:room])), waiting[room:]
     phase = KeyPhase.DRAINING if released or waiting else KeyPhase.OPEN
     return replace(state, phase=phase, heads=(), waiting=waiting, released=released)
 
@@ -132,4 +137,8 @@ def is_decided(row: Row | None) -> bool:
 
 
 def _in_order(places: Iterable[Waiting]) -> tuple[Waiting, ...]:
-    return tuple(sorted(places, key=lambda each: (len(each.sequence), each.sequence, each.id)))
+    return tuple(sorted(places, key=_rank))
+
+
+def _rank(place: Waiting) -> tuple[int, str, str]:
+    return (len(place.sequence), place.sequence, place.id)
