@@ -19,7 +19,7 @@ from tenure.worker.acks import DirectAck
 from tenure.worker.engine import Engine
 from tenure.worker.held import Inbox
 from tenure.worker.lambda_runtime import LambdaParts, LambdaRuntime, Source
-from tenure.worker.poller import Poller, PollerParts
+from tenure.worker.poller import STOP_SECONDS, Poller, PollerParts
 from tenure.worker.settling import EngineParts
 from tests.simulation.evidence import Evidence
 from tests.simulation.handlers import Handlers
@@ -33,6 +33,8 @@ class Cast:
         self.world = world
         self.topology = topology
         self.evidence = evidence
+        self.stop_seconds = STOP_SECONDS
+        """What running handlers get when a Fargate worker is told to stop."""
         self.app = Handlers(plan, evidence, self.die).app
 
     def kill(self, process: Process) -> None:
@@ -114,6 +116,7 @@ class Cast:
             telemetry=world.telemetry,
             worker_id=process.name,
             threads_count=self.topology.pools[0].threads,
+            stop_seconds=self.stop_seconds,
         )
         return Poller(parts)
 

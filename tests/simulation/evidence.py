@@ -11,7 +11,7 @@ from tenure.adapters.memory.queue import MemoryQueue
 from tenure.adapters.memory.scheduler import LATE
 from tenure.core.envelope import Envelope, decode
 from tenure.core.errors import DecodeError
-from tenure.core.task import FINAL, Row
+from tenure.core.task import FINAL, Row, Stored
 from tenure.core.topology import Topology
 from tenure.ports import Item
 from tenure.rows import to_row
@@ -29,6 +29,10 @@ class Start:
     process: str
     row: Row | None
     """The row as the table held it at that moment."""
+    act: str = ""
+    """What its plan lets it do."""
+    filler: str = ""
+    """The letter that its payload is filled with."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,8 @@ class Told:
     task_id: str
     detail: str
     at_ms: int
+    rival: str = ""
+    """The letter that the payload was filled with, of those submitted under one key."""
 
 
 @dataclass
@@ -140,9 +146,13 @@ class Evidence:
         self.effects.append(Effect(name, fence, self.world.scheduler.now_ms, accepted))
         return accepted
 
-    def tell(self, what: str, name: str, task_id: str, detail: str = "") -> None:
+    def tell(self, what: str, name: str, task_id: str, detail: str = "", rival: str = "") -> None:
         """Note an answer."""
-        self.told.append(Told(what, name, task_id, detail, self.world.scheduler.now_ms))
+        self.told.append(Told(what, name, task_id, detail, self.world.scheduler.now_ms, rival))
+
+    def text_of(self, place: Stored) -> str:
+        """The text at a place, in its row or beside it; empty if none lies there."""
+        return place.value if place.kind == "inline" else self.world.payloads.peek(place)
 
     def _written(self, before: Item | None, after: Item) -> None:
         if after.key.sk == "PAUSE":

@@ -11,7 +11,7 @@ from tenure.core.outcome import GiveUp, RetryAfter, Snooze
 from tenure.core.retry import Retry
 from tenure.worker.context import Context, context
 from tests.simulation.evidence import End, Evidence, Start
-from tests.simulation.workload import LEASE_SECONDS, MAX_ATTEMPTS, TIMEOUT_SECONDS, Act, Planned
+from tests.simulation.workload import LEASE_SECONDS, MAX_ATTEMPTS, TIMEOUT_SECONDS, Act, Planned, result_of
 
 SLICE_SECONDS = 5.0
 """How often a handler that heeds looks at its context."""
@@ -53,7 +53,9 @@ class Handlers:
         act = planned.acts[min(evidence.started[name], len(planned.acts) - 1)]
         evidence.started[name] += 1
         row = evidence.rows.get(ctx.task_id)
-        evidence.starts.append(Start(name, ctx.task_id, ctx.fence, ctx.attempt, now_ms, evidence.process(), row))
+        who = evidence.process()
+        seen = Start(name, ctx.task_id, ctx.fence, ctx.attempt, now_ms, who, row, act.kind, filler[:1])
+        evidence.starts.append(seen)
         try:
             self._spend(act, ctx)
             self._end(act, ctx)
@@ -61,7 +63,7 @@ class Handlers:
             evidence.effect(name, ctx.fence)
         finally:
             evidence.ends.append(End(ctx.task_id, ctx.fence, self._world.scheduler.now_ms))
-        return f"{name}#{ctx.fence}"
+        return result_of(planned, ctx.fence)
 
     def _spend(self, act: Act, ctx: Context) -> None:
         if not act.heeds or act.kind == "hang":

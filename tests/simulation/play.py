@@ -18,7 +18,15 @@ from tenure.worker.poller import Poller
 from tests.simulation.cast import Cast
 from tests.simulation.evidence import Evidence
 from tests.simulation.operators import SOON_SECONDS, Operators
-from tests.simulation.settings import CALM_SECONDS_MAX, SETTINGS, STEPS_MAX, Setting, coarse_ticks, setting_of
+from tests.simulation.settings import (
+    CALM_SECONDS_MAX,
+    SETTINGS,
+    STEPS_MAX,
+    Setting,
+    coarse_ticks,
+    setting_of,
+    short_lives,
+)
 from tests.simulation.workload import Planned, draw
 
 JUNK = (
@@ -44,10 +52,14 @@ class Play:
         self.runtime = self.setting.runtime or self.random.choice(("lambda", "fargate"))
         self.topology = _topology(self.runtime, self.random, self.setting)
         self.world = World(seed, self.setting.faults, topology=self.topology)
+        for tier in self.topology.tiers() if self.setting.moves_after else ():
+            if not tier.ordered:
+                self.world.queues(tier).receive_count_max = self.setting.moves_after
         self.start_ms = self.world.clock.now_ms()
         self.evidence = Evidence(self.world)
         self.evidence.watch(self.topology)
         self.cast = Cast(self.world, self.topology, self.evidence, {each.name: each for each in self.plan})
+        self.cast.stop_seconds = self.setting.stop_seconds
         self.operators = Operators(self.cast, self.setting, self.random, self._skew_ms)
         self._submitting = 0
         self._workers: dict[str, Process] = {}
@@ -56,7 +68,7 @@ class Play:
 
     def run(self) -> Evidence:
         """Rough, then calm, until everything has ended or a virtual day has passed."""
-        with coarse_ticks(), self.world:
+        with coarse_ticks(), short_lives(self.setting.life_seconds), self.world:
             for planned in self.plan:
                 for number, at_seconds in enumerate(planned.submit_at_seconds):
                     self._start_producer(planned, number, at_seconds)
@@ -102,7 +114,7 @@ class Play:
         def body() -> None:
             try:
                 self.world.clock.sleep(at_seconds)
-                (self._write_message if planned.foreign else self._submit)(name, planned)
+                (self._write_message if planned.foreign else self._submit)(name, planned, number)
             finally:
                 self._submitting -= 1
 
@@ -110,11 +122,11 @@ class Play:
         if self.random.random() < self.setting.kill / 2:
             process.at_step(self.random.randint(1, 12), process.kill)
 
-    def _submit(self, process: str, planned: Planned) -> None:
+    def _submit(self, process: str, planned: Planned, number: int) -> None:
         client, evidence = self.cast.client(process), self.evidence
         while True:
             try:
-                handle = client.submit(planned.task, planned.payload(), options=planned.options())
+                handle = client.submit(planned.task, planned.payload(number), options=planned.options())
             except ServiceError as error:
                 evidence.tell("submit failed", planned.name, "", str(error))
                 if planned.idempotency_key is None:
@@ -125,17 +137,18 @@ class Play:
                 return
             else:
                 evidence.names[handle.id] = planned.name
-                evidence.tell("submitted", planned.name, handle.id, "found" if handle.found else "")
+                found = "found" if handle.found else ""
+                evidence.tell("submitted", planned.name, handle.id, found, planned.letter(number))
                 return
 
-    def _write_message(self, process: str, planned: Planned) -> None:
+    def _write_message(self, process: str, planned: Planned, number: int) -> None:
         """A producer in another language: one message in the documented form, sent until SQS says that it has it."""
         queue = self.world.queues(self.topology.tier("work", planned.priority))
         body = {"tenure": 1, "id": f"foreign-{planned.name}", "task": planned.task, "payload": planned.payload()}
         self.evidence.names[f"foreign-{planned.name}"] = planned.name
         while not isinstance(queue.send_many([Send(json.dumps(body | {"tier": planned.priority}))])[0], Sent):
             self.world.clock.sleep(3)
-        self.evidence.tell("submitted", planned.name, f"foreign-{planned.name}")
+        self.evidence.tell("submitted", planned.name, f"foreign-{planned.name}", rival=planned.letter(number))
 
     def _start_vandal(self) -> None:
         """Somebody sends what is no task of ours: it must get out of the way, into the DLQ."""

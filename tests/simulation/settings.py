@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tenure.adapters.memory import Faults
+from tenure.core import limits
 from tenure.worker import holder, poller
+from tests.simulation.fault import Terms
 from tests.simulation.workload import Mix
 
 SKEW_MS = 2000
@@ -36,6 +38,8 @@ class Setting:
     """A Fargate worker is told to stop, as by SIGTERM."""
     receive_count_max: int = 200
     """Of the standard queue: after so many receives SQS itself moves a message to the DLQ."""
+    moves_after: int = 0
+    """The same, set past tenure, which allows no fewer than ten. 0: as tenure set it."""
     patience_seconds: float = 0.0
     """A standard task that takes this much longer than it needs is a fault; 0 where long waits are to be expected."""
     junk: float = 0.0
@@ -45,6 +49,10 @@ class Setting:
     discard: float = 0.0
     on_bury: Literal["skip", "halt"] = "skip"
     """What the ordered queue does when a head is buried."""
+    life_seconds: int = limits.ROW_LIFE_SECONDS_MIN
+    """How long a final row is remembered."""
+    stop_seconds: float = poller.STOP_SECONDS
+    """What running handlers get when a Fargate worker is told to stop."""
     decide: float = 0.0
     """Somebody looks at the halted keys, and retries their heads, skips them, or drains what waits. In the calm
     somebody does so every five minutes, until all are open."""
@@ -55,6 +63,16 @@ class Setting:
     def may_lapse(self) -> bool:
         """Whether a lease may lapse though its worker lives and is not stalled."""
         return self.faults.store_unanswered > 0 or self.faults.slow_call > 0
+
+    @property
+    def terms(self) -> Terms:
+        """What may be asked of a run."""
+        return Terms(
+            may_lapse=self.may_lapse,
+            halts=self.on_bury == "halt",
+            sure=self.faults == Faults.none() and not (self.kill or self.stall or self.drain or self.pause),
+            life_seconds=self.life_seconds,
+        )
 
 
 QUIET = Setting(faults=Faults.none(), kill=0.0, stall=0.0, skew_ms=0, drain=0.0, patience_seconds=600)
@@ -95,12 +113,49 @@ SETTINGS: dict[str, Setting] = {
         discard=0.02,
         junk=0.05,
     ),
+    "decided": replace(
+        QUIET,
+        mix=Mix(tasks=14, ordered=1.0, span_seconds=400, deadly=0.1, doomed=0.3),
+        on_bury="halt",
+        decide=0.5,
+        patience_seconds=0.0,
+    ),
+    "lives": Setting(
+        Mix(tasks=14, ordered=0.0, span_seconds=200, slow=0.3, lives=0.8, rivals=0.2, large=0.7),
+        Faults(store_reply_lost=0.05, revived=0.1, payload_fails=0.02, slow_call=0.04),
+        kill=0.02,
+        stall=0.6,
+        stall_seconds=(45.0, 500.0, 550.0, 600.0),
+        workers=4,
+        runtime="fargate",
+        life_seconds=400,
+    ),
+    "drained": replace(QUIET, mix=Mix(slow=0.7), runtime="fargate", drain=0.8, stop_seconds=15.0, patience_seconds=0.0),
+    "moved": Setting(
+        Mix(tasks=14, ordered=0.1, deadly=0.4, span_seconds=400),
+        replace(Faults.rough(0.01), send_unanswered=0.25, duplicate=0.1),
+        kill=0.05,
+        stall=0.0,
+        moves_after=2,
+        replay=0.1,
+    ),
 }
 
 
 def setting_of(seed: int) -> str:
     """The setting that a seed runs under: all in turn."""
     return list(SETTINGS)[seed % len(SETTINGS)]
+
+
+@contextmanager
+def short_lives(seconds: int) -> Iterator[None]:
+    """Final rows are forgotten after so long, so that a task's next life begins within a run."""
+    before = limits.ROW_LIFE_SECONDS_MIN
+    limits.ROW_LIFE_SECONDS_MIN = seconds
+    try:
+        yield
+    finally:
+        limits.ROW_LIFE_SECONDS_MIN = before
 
 
 @contextmanager

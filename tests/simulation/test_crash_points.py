@@ -4,7 +4,7 @@ was known to be done. `pytest -s` shows the table."""
 import pytest
 
 from tests.simulation.crash import OPERATIONS, stop_everywhere
-from tests.simulation.test_auditor import the_message_goes_before_the_row
+from tests.simulation.defects import the_message_goes_before_the_row
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.simulation.auditor import Auditor, Fault
+from tests.simulation.auditor import Auditor
+from tests.simulation.fault import Fault
 from tests.simulation.play import Play
 from tests.simulation.settings import SETTINGS, Setting, setting_of
 from tests.simulation.story import story
@@ -43,7 +44,7 @@ def judge_play(play: Play, name: str) -> Verdict:
     try:
         evidence = play.run()
         setting = play.setting
-        auditor = Auditor(play.plan, evidence, may_lapse=setting.may_lapse, halts=setting.on_bury == "halt")
+        auditor = Auditor(play.plan, evidence, setting.terms)
         faults = auditor.audit()
         if play.setting.patience_seconds:
             faults = auditor.dawdled(play.setting.patience_seconds)

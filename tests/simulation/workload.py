@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Literal
 
@@ -50,6 +50,8 @@ class Planned:
     """Of a filler in its payload, so that some payloads lie beside the row and some in the bucket."""
     priority: Literal["high", "normal", "low"] = "normal"
     tenant: str = ""
+    rival: bool = False
+    """Every second of its producers submits another payload under the same key."""
     foreign: bool = False
     """Submitted by a program in another language: a message alone, as docs/envelope.md allows it."""
 
@@ -58,10 +60,14 @@ class Planned:
         """Whether it goes to the ordered queue."""
         return self.task == "post"
 
-    def payload(self) -> dict[str, Any]:
+    def letter(self, producer: int = 0) -> str:
+        """What a producer's payload is filled with."""
+        return "g" if self.rival and producer % 2 else "f"
+
+    def payload(self, producer: int = 0) -> dict[str, Any]:
         """Its arguments by name."""
         key = {"key": self.key} if self.ordered else {}
-        return {"name": self.name, "filler": "f" * self.size_bytes, **key}
+        return {"name": self.name, "filler": self.letter(producer) * self.size_bytes, **key}
 
     def options(self) -> Options:
         """The options of its submits."""
@@ -81,6 +87,11 @@ class Planned:
         return any(act.kind == "kill" for act in self.acts)
 
 
+def result_of(planned: Planned, fence: int) -> str:
+    """What its handler returns: too long for the row where the payload is."""
+    return f"{planned.name}#{fence}{'r' * min(planned.size_bytes, 2000)}"
+
+
 MAX_ATTEMPTS = {"work": 4, "once": 1, "post": 3}
 
 
@@ -96,6 +107,12 @@ class Mix:
     deadly: float = 0.1
     slow: float = 0.15
     foreign: float = 0.1
+    lives: float = 0.0
+    """Submitted anew under its key, each time after so long that its row is forgotten by then."""
+    large: float = 0.0
+    """Its payload and result lie beside its row."""
+    rivals: float = 0.0
+    """Submitted with another payload under the same key at the same time, both too large for a message."""
     doomed: float = 0.0
     """Gives up at first, and is well once somebody has retried it."""
 
@@ -103,7 +120,24 @@ class Mix:
 def draw(seed: int, mix: Mix) -> list[Planned]:
     """The tasks of one seed."""
     random = Random(f"workload {seed}")
-    return [_task(random, f"t{number}", mix) for number in range(mix.tasks)]
+    return [_again(random, _task(random, f"t{number}", mix), mix) for number in range(mix.tasks)]
+
+
+def _again(random: Random, planned: Planned, mix: Mix) -> Planned:
+    """The task, submitted more often than it would be."""
+    at = planned.submit_at_seconds[0]
+    key = f"key {planned.name}"
+    if mix.large and not planned.size_bytes and random.random() < mix.large:
+        planned = replace(planned, size_bytes=2000)
+    if mix.rivals and random.random() < mix.rivals:
+        moments = (at, at, at + 20)
+        planned = replace(planned, submit_at_seconds=moments, idempotency_key=key, rival=True, size_bytes=60_000)
+    elif mix.lives and random.random() < mix.lives:
+        delay = random.choice((0.0, 300.0))  # a next life that is delayed is met unclaimed by what is left of the last
+        moments = (at, at + delay + random.choice((420.0, 460.0, 500.0)), at + delay + random.choice((560.0, 950.0)))
+        planned = replace(planned, submit_at_seconds=moments, idempotency_key=key, delay_seconds=delay)
+        planned = replace(planned, deadline_seconds=None)
+    return planned if not planned.foreign or planned.idempotency_key is None else replace(planned, foreign=False)
 
 
 def _task(random: Random, name: str, mix: Mix) -> Planned:
