@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 
+import boto3
 import pytest
 from click.testing import CliRunner, Result
 
@@ -91,6 +92,9 @@ def test_without_credentials_it_says_how_to_get_some(shop: Shop, monkeypatch: py
     """No stack runs and nobody is signed in: a sentence, not a stack trace, and the rest is skipped."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
+    # Who was signed in when another part of the process first used boto3's own session is not who is now.
+    earlier = boto3.session.Session(aws_access_key_id="earlier", aws_secret_access_key="earlier")
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", earlier)
     result = doctor("-o", "json")
     assert result.exit_code == 1
     assert "Sign in" in message(result, "credentials")

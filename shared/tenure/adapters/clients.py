@@ -141,6 +141,11 @@ class Clients:
         client: SSMClient = self._client("ssm", ANSWER_SECONDS)
         return client
 
+    def identity(self) -> tuple[str, str]:
+        """(account, ARN) of whose credentials these are, as STS says. Raises ClientError, BotoCoreError."""
+        told = self._client("sts", ANSWER_SECONDS).get_caller_identity()
+        return told["Account"], told["Arn"]
+
     def _client(self, service: str, answer_seconds: int, tries: int = TRIES) -> Any:
         config = Config(
             retries={"mode": "standard", "total_max_attempts": tries},

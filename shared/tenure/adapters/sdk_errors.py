@@ -28,6 +28,8 @@ def explained(error: ClientError | BotoCoreError) -> str:
             "embedded stack with `tenure dev`, which needs none."
         )
     if isinstance(error, EndpointConnectionError):
+        if ".amazonaws." in str(error):
+            return f"{error} Nothing answers there. Is this machine online, and that Region the right one?"
         return (
             f"{error} Nothing answers there. If it was the embedded stack, it has stopped: start `tenure dev` again, "
             "or unset AWS_ENDPOINT_URL to reach AWS."

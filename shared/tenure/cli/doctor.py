@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import boto3
 import click
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.text import Text
 
@@ -128,7 +126,7 @@ class _Examination:
 
         clients, self._where = clients_for(self._session)
         is_embedded = embedded_stack(self._session.directory, self._session.environment) is not None
-        told = self._where if is_embedded else f"{self._where}, {_identity()}"
+        told = self._where if is_embedded else f"{self._where}, {_identity(clients)}"
         self._clients = clients
         return told
 
@@ -183,11 +181,10 @@ class _Examination:
         return self._topology, self._clients
 
 
-def _identity() -> str:
+def _identity(clients: Clients) -> str:
     """Who the SDK's credentials are, as AWS says. Raises ClientError, BotoCoreError."""
-    config = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 2})
-    caller = boto3.client("sts", config=config).get_caller_identity()
-    return f"account {caller['Account']}, {caller['Arn'].rpartition(':')[2]}"
+    account, arn = clients.identity()
+    return f"account {account}, {arn.rpartition(':')[2]}"
 
 
 def _examine_queue(topology: Topology, tier: Tier, clients: Clients) -> None:

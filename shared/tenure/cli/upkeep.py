@@ -33,11 +33,12 @@ def caller(session: Session, reach: Reach) -> str:
     """Who is recorded: on AWS whose credentials these are, else the user of this machine."""
     if not reach.where.startswith("AWS "):
         return getpass.getuser()
-    import boto3
     from botocore.exceptions import BotoCoreError, ClientError
 
+    from tenure.cli.connect import clients_for
+
     try:
-        return str(boto3.client("sts").get_caller_identity()["Arn"])
+        return clients_for(session)[0].identity()[1]
     except (BotoCoreError, ClientError) as error:
         session.note(f"Who you are could not be asked of AWS ({error}); the name on this machine is recorded.")
         return getpass.getuser()
