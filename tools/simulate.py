@@ -2,6 +2,7 @@
 
     python -m tools.simulate --seeds 10000            the long run
     python -m tools.simulate --seed 4711              one seed again, with its story if a rule broke
+    python -m tools.simulate --seed 4711 --shrink     what little of it still breaks that rule
     python -m tools.simulate --setting keys --seeds 500 --first 20000
 
 Every seed is the same run again, step by step. Exit code 1 if any rule was broken.
@@ -17,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 
 from tests.simulation.settings import SETTINGS
+from tests.simulation.shrink import shrink_seed
 from tests.simulation.verdict import Verdict, judge
 
 EVERY_SECONDS = 2.0
@@ -24,6 +26,10 @@ EVERY_SECONDS = 2.0
 
 def main() -> int:
     options = _options()
+    if options.seed is not None and options.shrink:
+        shrunk = shrink_seed(options.seed, options.setting)
+        print(shrunk.text if shrunk else f"seed {options.seed}: no rule broken, so there is nothing to shrink")
+        return bool(shrunk)
     if options.seed is not None:
         verdict = judge(options.seed, options.setting)
         print(verdict.text or f"seed {verdict.seed} ({verdict.setting}): no rule broken in {verdict.steps} steps")
@@ -37,6 +43,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=1000, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--seed", type=int, help="only this one")
+    parser.add_argument("--shrink", action="store_true", help="with --seed: make its failure small")
     parser.add_argument("--setting", choices=sorted(SETTINGS), default="", help="all in turn, unless one is named")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     return parser.parse_args()

@@ -36,6 +36,8 @@ class Stage:
 
     def __init__(self, plan: tuple[Planned, ...]) -> None:
         self.plan = {planned.name: planned for planned in plan}
+        self.actors: list[str] = []
+        """Processes of which several act at once."""
         self.topology = Topology(
             app="sim",
             environment="test",
@@ -69,12 +71,12 @@ class Stage:
         main = self.world.queues(tier)
         return Inbox(tier, main, self.world.dead(tier), DirectAck(main, self.world.telemetry))
 
-    def work(self, process: Process, rounds: int = 1) -> None:
-        """Receive, admit, run and settle, as a worker does."""
+    def work(self, process: Process, rounds: int = 1, limit: int = 10) -> None:
+        """Receive at most so many, admit, run and settle, as a worker does."""
         engine, inbox = self.engine(process), self.inbox()
         engine.holder.start()
         for _ in range(rounds):
-            for unit in engine.admit(inbox, inbox.queue.receive(10, 20)):
+            for unit in engine.admit(inbox, inbox.queue.receive(limit, 20)):
                 engine.run(unit)
         engine.holder.stop()
 
@@ -103,9 +105,10 @@ class Stage:
                 self.reconcile("schedule")
 
         self.world.process("schedule").start(ticking)
-        self.world.run(until=self._over, seconds=CALM_SECONDS_MAX)
+        self.world.run(until=self.over, seconds=CALM_SECONDS_MAX)
 
-    def _over(self) -> bool:
+    def over(self) -> bool:
+        """Whether everything has ended, messages and letters included."""
         if self.evidence.open_rows or self.evidence.messages_left:
             return False
         return all(row.letter_confirmed for row in self.evidence.rows.values() if row.state is State.DEAD_LETTERED)
