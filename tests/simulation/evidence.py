@@ -116,6 +116,7 @@ class Evidence:
     highest_fence: Counter[str] = field(default_factory=Counter)
     started: Counter[str] = field(default_factory=Counter)
     _mains: list[MemoryQueue] = field(default_factory=list)
+    _deads: list[MemoryQueue] = field(default_factory=list)
 
     def watch(self, topology: Topology) -> None:
         """See every write of a row, and every message of every queue come and go."""
@@ -125,14 +126,18 @@ class Evidence:
             self._watch(self.world.dead(tier), is_main=False)
 
     def _watch(self, queue: MemoryQueue, *, is_main: bool) -> None:
-        if is_main:
-            self._mains.append(queue)
+        (self._mains if is_main else self._deads).append(queue)
         queue.watchers.append(lambda what, message: self._mailed(what, queue.name, message))
 
     @property
     def messages_left(self) -> int:
         """How many messages the main queues hold."""
         return sum(len(queue.all()) for queue in self._mains)
+
+    @property
+    def letters_left(self) -> set[str]:
+        """Ids of the messages in the DLQs, one that came back after its delete among them."""
+        return {message.message_id for queue in self._deads for message in queue.all()}
 
     def process(self) -> str:
         """Who acts now."""

@@ -97,14 +97,14 @@ class SmallPrint:
     def _last_letters(self) -> Iterator[Fault]:
         """Of each dead letter that is open at the end a letter was sent since its burial, and one lies in the DLQ."""
         letters = [mail for mail in self._evidence.mail if mail.letter and "-dead" in mail.queue and mail.envelope]
-        gone = {mail.message_id for mail in letters if mail.what in ("deleted", "expired", "purged")}
+        left = self._evidence.letters_left
         for row in self._evidence.rows.values():
             if row.state is not State.DEAD_LETTERED or row.disposition is None or row.disposition.kind != "open":
                 continue
             sent = [m for m in letters if m.what == "sent" and m.envelope and m.envelope.id == row.id]
             if not any(m.at_ms >= row.ended_at_ms - 5000 for m in sent):
                 yield Fault("dead without a letter", row.id, "none was sent since it was buried")
-            elif all(m.message_id in gone for m in sent):
+            elif all(m.message_id not in left for m in sent):
                 yield Fault("letter lost", row.id, "its dead letter is open, and none lies in the DLQ")
 
     def _cancels_heeded(self) -> Iterator[Fault]:
