@@ -97,11 +97,13 @@ deploy-local: $(SETUP) $(MINISTACK) $(NODE) ## a real `cdk deploy`, against a lo
 	$(PY) -m tools.deploy_local $(ARGS)
 
 ##@ Prove it
-.PHONY: sabotage sabotage-sample simulate conformance soak check
+.PHONY: sabotage sabotage-sample simulate interleave conformance soak check
 sabotage: $(SETUP) $(MINISTACK) ## break the rules one by one: each must turn some test red
 	$(PY) -m tools.sabotage $(ARGS)
 simulate: $(SETUP) ## the long run of the simulation; ARGS="--seeds 10000", ARGS="--seed 4711" for one again
 	$(PY) -m tools.simulate $(ARGS)
+interleave: $(SETUP) ## every order of calls of a few workers, up to a bound; ARGS="--bound 3 --scene heartbeat", ARGS="--random 20000"
+	$(PY) -m tools.interleave $(ARGS)
 
 sabotage-sample: $(SETUP) $(MINISTACK) ## some of them, drawn anew each day
 	$(PY) -m tools.sabotage --sample 8 --seed "$$(date +%j)"

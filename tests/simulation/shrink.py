@@ -143,7 +143,7 @@ class Shrunk:
         return "\n".join(
             [
                 f"{self.rule}: in {self.runs} runs from {self.tasks_before} tasks to {len(self.plan)}, which take:",
-                *(f"  {planned}" for planned in self.plan),
+                *(f"  {_described(planned)}" for planned in self.plan),
                 f"  and what may go wrong: {', '.join(troubles) or 'nothing but that'}",
                 self.verdict.text,
             ]
@@ -188,6 +188,12 @@ class _Search:
                 self.best = verdict
                 return True
         return False
+
+
+def _described(planned: Planned) -> str:
+    """A task with what is special about it."""
+    options = [each for each in fields(planned) if getattr(planned, each.name) != each.default]
+    return ", ".join(f"{each.name}={getattr(planned, each.name)!r}" for each in options)
 
 
 def _troubles(setting: Setting) -> Iterator[tuple[str, Any]]:
