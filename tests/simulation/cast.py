@@ -95,6 +95,7 @@ class Cast:
             worker_id=process.name,
             pool=self.topology.pools[0].name,
             max_running=self.topology.pools[0].threads,
+            loops=world.loops,
             keys=Keys.of(self.topology, world.store, world.clock_for(process.name), world.entropy),
         )
         return Engine(parts, Pauses(world.store, parts.clock).paused)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -36,6 +37,10 @@ class Handlers:
         def work(name: str, filler: str = "") -> str:
             return self._handle(name, filler)
 
+        @app.task(queue="work", retry=retry, **options)
+        async def trip(name: str, filler: str = "") -> str:
+            return await self._await(name, filler)
+
         @app.task(queue="work", retry=replace(retry, max_attempts=MAX_ATTEMPTS["once"]), **options)
         def once(name: str, filler: str = "") -> str:
             return self._handle(name, filler)
@@ -47,6 +52,28 @@ class Handlers:
         return app
 
     def _handle(self, name: str, filler: str) -> str:
+        ctx, planned, act = self._begin(name, filler)
+        try:
+            self._spend(act, ctx)
+            self._finish(act, ctx, name)
+        finally:
+            self._ended(ctx)
+        return result_of(planned, ctx.fence)
+
+    async def _await(self, name: str, filler: str) -> str:
+        ctx, planned, act = self._begin(name, filler)
+        try:
+            await self._spend_awaiting(act)
+            self._finish(act, ctx, name)
+        except GeneratorExit:
+            raise  # its process is long dead, and what is left of it is being collected
+        except BaseException:
+            self._ended(ctx)
+            raise
+        self._ended(ctx)
+        return result_of(planned, ctx.fence)
+
+    def _begin(self, name: str, filler: str) -> tuple[Context, Planned, Act]:
         ctx, evidence, now_ms = context(), self._evidence, self._world.scheduler.now_ms
         planned = self._plan[name]
         assert len(filler) == planned.size_bytes, f"{name} was given a payload that is not its own"
@@ -56,14 +83,27 @@ class Handlers:
         who = evidence.process()
         seen = Start(name, ctx.task_id, ctx.fence, ctx.attempt, now_ms, who, row, act.kind, filler[:1])
         evidence.starts.append(seen)
-        try:
-            self._spend(act, ctx)
-            self._end(act, ctx)
-            self._world.scheduler.step(f"effect {name}")
-            evidence.effect(name, ctx.fence)
-        finally:
-            evidence.ends.append(End(ctx.task_id, ctx.fence, self._world.scheduler.now_ms))
-        return result_of(planned, ctx.fence)
+        return ctx, planned, act
+
+    def _finish(self, act: Act, ctx: Context, name: str) -> None:
+        self._end(act, ctx)
+        self._world.scheduler.step(f"effect {name}")
+        self._evidence.effect(name, ctx.fence)
+
+    def _ended(self, ctx: Context) -> None:
+        self._evidence.ends.append(End(ctx.task_id, ctx.fence, self._world.scheduler.now_ms))
+
+    @staticmethod
+    async def _spend_awaiting(act: Act) -> None:
+        """The same on an event loop. One that does not heed stays where it is although it is cancelled."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + act.seconds
+        while loop.time() < until:
+            try:
+                await asyncio.sleep(until - loop.time())  # noqa: TID251 - virtual: the loop is the world's
+            except asyncio.CancelledError:
+                if act.heeds and act.kind != "hang":
+                    raise
 
     def _spend(self, act: Act, ctx: Context) -> None:
         if not act.heeds or act.kind == "hang":

@@ -132,7 +132,9 @@ class SmallPrint:
                 yield Fault("send swallowed", row.id, f"numbers {missing} of {row.sends}")
 
     def _kept_waiting(self) -> Iterator[Fault]:
-        """An ordered task that is due again starts soon."""
+        """An ordered task that is due again starts soon, where no worker was lost and none is held up by a hang."""
+        if self._evidence.deaths or any(start.act == "hang" for start in self._evidence.starts):
+            return
         starts: dict[str, list[int]] = defaultdict(list)
         for start in self._evidence.starts:
             starts[start.task_id].append(start.at_ms)

@@ -36,7 +36,7 @@ class Planned:
 
     name: str
     task: str
-    """The declared task: "work" (4 attempts), "once" (1), "post" (ordered, 3)."""
+    """The declared task: "work" (4 attempts), "trip" (async, 4), "once" (1), "post" (ordered, 3)."""
     key: str
     acts: tuple[Act, ...]
     """The n-th start of it does the n-th of these; the last is repeated."""
@@ -92,7 +92,7 @@ def result_of(planned: Planned, fence: int) -> str:
     return f"{planned.name}#{fence}{'r' * min(planned.size_bytes, 2000)}"
 
 
-MAX_ATTEMPTS = {"work": 4, "once": 1, "post": 3}
+MAX_ATTEMPTS = {"work": 4, "trip": 4, "once": 1, "post": 3}
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,8 @@ class Mix:
     deadly: float = 0.1
     slow: float = 0.15
     foreign: float = 0.1
+    awaited: float = 0.25
+    """Of the tasks on standard queues: their handlers are async."""
     lives: float = 0.0
     """Submitted anew under its key, each time after so long that its row is forgotten by then."""
     large: float = 0.0
@@ -120,7 +122,11 @@ class Mix:
 def draw(seed: int, mix: Mix) -> list[Planned]:
     """The tasks of one seed."""
     random = Random(f"workload {seed}")
-    return [_again(random, _task(random, f"t{number}", mix), mix) for number in range(mix.tasks)]
+    plan = [_again(random, _task(random, f"t{number}", mix), mix) for number in range(mix.tasks)]
+    chance = Random(f"async {seed}")
+    return [
+        replace(each, task="trip") if each.task == "work" and chance.random() < mix.awaited else each for each in plan
+    ]
 
 
 def _again(random: Random, planned: Planned, mix: Mix) -> Planned:

@@ -109,7 +109,7 @@ class Invoker:
         self._parts = parts
         self._holder = holder
         self._settler = settler
-        self.coroutines = Coroutines(parts.threads)
+        self.coroutines = Coroutines(parts.threads, parts.loops)
 
     def run(self, held: Held, row: Row) -> Outcome:
         """The outcome of one attempt. Never raises: whatever the handler does is that task's own ending."""

@@ -11,16 +11,41 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol
 
 from tenure.ports import Threads
+
+
+class EventLoops(Protocol):
+    """Where loops come from, and how a thread waits for what runs on one."""
+
+    def new(self) -> asyncio.AbstractEventLoop:
+        """A loop that does not run yet."""
+        ...
+
+    def result(self, future: Future[Any]) -> Any:
+        """The value of a future, once it is there. Raises what it raises."""
+        ...
+
+
+class SystemLoops:
+    """asyncio's own."""
+
+    def new(self) -> asyncio.AbstractEventLoop:
+        """See EventLoops."""
+        return asyncio.new_event_loop()
+
+    def result(self, future: Future[Any]) -> Any:
+        """See EventLoops."""
+        return future.result()
 
 
 class Coroutines:
     """Runs coroutines to their end from ordinary threads."""
 
-    def __init__(self, threads: Threads) -> None:
+    def __init__(self, threads: Threads, loops: EventLoops) -> None:
         self._threads = threads
+        self._loops = loops
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threads.lock()
 
@@ -29,15 +54,17 @@ class Coroutines:
     ) -> tuple[Any, int]:
         """A coroutine's value, and how many tasks it left behind. Raises what it raises.
 
-        `started` is given the function that cancels it from another thread. Tasks that it started and left running are
+        `started` is given the function that cancels it from another thread; one that does not heed that runs on, and
+        this waits for it as for any handler that does not return. Tasks that it started and left running are
         cancelled and awaited before this returns, so that nothing of an attempt runs on under a fence that is no
         longer its own.
         """
         loop = self._running_loop()
-        future = asyncio.run_coroutine_threadsafe(_whole(coroutine), loop)
-        started(lambda: _cancel(loop, future))
+        mine = _Family()
+        future = asyncio.run_coroutine_threadsafe(_whole(coroutine, mine), loop)
+        started(lambda: mine.cancel_on(loop))
         try:
-            value, left = future.result()
+            value, left = self._loops.result(future)
         except FutureCancelled:
             raise asyncio.CancelledError("the handler was told to stop") from None
         if isinstance(value, _Exit):
@@ -54,7 +81,7 @@ class Coroutines:
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
-                loop = self._loop = asyncio.new_event_loop()
+                loop = self._loop = self._loops.new()
                 self._threads.start("tenure-coroutines", lambda: _run(loop))
             return self._loop
 
@@ -67,30 +94,27 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-def _cancel(loop: asyncio.AbstractEventLoop, future: Future[Any]) -> None:
-    loop.call_soon_threadsafe(future.cancel)
-
-
-async def _whole(coroutine: Coroutine[Any, Any, Any]) -> tuple[Any, int]:
+async def _whole(coroutine: Coroutine[Any, Any, Any], mine: _Family) -> tuple[Any, int]:
     """Await a handler in a task of its own, then end what it started and left behind.
 
     What belongs to it is told by its context: a task inherits the context of the one that started it.
     """
     loop = asyncio.get_running_loop()
-    mine = _Family()
     before = loop.get_task_factory()
     if not isinstance(before, _Factory):
         loop.set_task_factory(_Factory())
-    token = _family.set(mine)
+    _family.set(mine)
+    mine.head = loop.create_task(_shield_exits(coroutine))
+    if mine.cancelled:
+        mine.head.cancel()
     try:
-        value = await loop.create_task(_shield_exits(coroutine))
-    finally:
-        _family.reset(token)
-        left = [task for task in mine.tasks if not task.done()]
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
-    return value, len(left)
+        value = await mine.head
+    except GeneratorExit:
+        raise  # the loop is gone, so there is nobody left to wait for
+    except BaseException:
+        await mine.end()
+        raise
+    return value, await mine.end()
 
 
 class _Exit:
@@ -113,6 +137,25 @@ class _Family:
 
     def __init__(self) -> None:
         self.tasks: list[asyncio.Task[Any]] = []
+        self.head: asyncio.Task[Any] | None = None
+        self.cancelled = False
+
+    async def end(self) -> int:
+        """End what is still running; how many that were."""
+        left = [task for task in self.tasks if not task.done()]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        return len(left)
+
+    def cancel_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Cancel the handler from another thread."""
+        loop.call_soon_threadsafe(self._cancel)
+
+    def _cancel(self) -> None:
+        self.cancelled = True  # one that has not begun never does
+        if self.head is not None:
+            self.head.cancel()
 
 
 class _Factory:

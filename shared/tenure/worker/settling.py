@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tenure.application import App
 from tenure.core import decide, lease, machine
@@ -17,6 +17,7 @@ from tenure.core.task import Row, State, Stored
 from tenure.keys import Keys
 from tenure.ports import Clock, Delivery, Entropy, PayloadStore, Send, Sent, Telemetry, Threads
 from tenure.rows import Overtaken, Rows, Stands
+from tenure.worker.coroutines import EventLoops, SystemLoops
 from tenure.worker.held import Held, Inbox
 from tenure.worker.holder import Holder
 
@@ -40,6 +41,8 @@ class EngineParts:
     max_running: int = 1
     keys: Keys | None = None
     """Halted ordering keys; None where no queue halts."""
+    loops: EventLoops = field(default_factory=SystemLoops)
+    """Where async handlers run."""
 
     def stamp(self) -> Stamp:
         """Now, with a fresh write id."""

@@ -7,6 +7,7 @@ from random import Random
 from types import TracebackType
 
 from tenure.adapters.memory.faults import Faults
+from tenure.adapters.memory.loops import VirtualLoops
 from tenure.adapters.memory.process import Process, SimulatedThread
 from tenure.adapters.memory.queue import MemoryQueue
 from tenure.adapters.memory.scheduler import STEPS_MAX, Scheduler
@@ -48,6 +49,8 @@ class World:
         self.scheduler = Scheduler(Random(seed + 1), start_ms, self._faults.slow_call, self._faults.slow_call_seconds)
         self.clock = MemoryClock(self.scheduler)
         self.threads = MemoryThreads(self.scheduler)
+        self.loops = VirtualLoops(self.scheduler)
+        """For async handlers of simulated workers."""
         self.entropy = MemoryEntropy(self.scheduler, Random(seed + 2))
         self.telemetry = MemoryTelemetry(self.scheduler)
         self.store = MemoryStore(self.scheduler, self._random, self._faults)
