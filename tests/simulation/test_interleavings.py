@@ -1,6 +1,7 @@
 """Every order of calls of two or three workers, a reconcile and who else is about, up to each scene's bound: nothing is
 lost, doubled or disordered. `pytest -s` shows the table; `python -m tools.interleave` goes deeper."""
 
+import itertools
 from unittest import mock
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tenure.core import lease
 from tests.simulation import defects
 from tests.simulation.director import DIES, TIME, Deviation
+from tests.simulation.history import History
 from tests.simulation.interleavings import Tally, explore, play, wander
 from tests.simulation.scenes import SCENES
 from tests.simulation.shrink import minimised, shrink_schedule, tell
@@ -48,6 +50,18 @@ def test_all_orders_with_one_deviation_of_two_workers_break_none():
     tally = explore(TWICE, 1)
     assert not tally.broken, tell(shrink_schedule(tally.broken[0]))
     assert tally.schedules == len(tally.orders) > 20, "none is played twice"
+
+
+@pytest.mark.slow
+def test_what_is_passed_over_as_equal_leads_nowhere_else():
+    """With every beginning taken for a new one there is more to play, and no end comes of it that was not seen."""
+    count = itertools.count()
+    fewer = explore(TWICE, 2)
+    with mock.patch.object(History, "mark", lambda self: next(count)):
+        all_of_them = explore(TWICE, 2)
+    assert fewer.schedules < all_of_them.schedules
+    assert fewer.ends == all_of_them.ends
+    assert not all_of_them.broken
 
 
 def test_a_schedule_is_the_same_run_again():
