@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import tenure
 from tenure import testing
+from tenure.maintenance.pause import Pause, set_pause
 
 
 def app_with(effects: list[str]) -> tenure.App:
@@ -101,3 +104,83 @@ def test_a_task_that_cannot_run_on_its_queue_is_refused_at_once(effects):
     )
     with pytest.raises(tenure.InvalidTask, match="ordered"):
         testing.connect(app, topology=standard)
+
+
+def test_a_halted_key_ends_the_run_and_is_named(effects):
+    """Only a person moves what waits behind a buried head, whatever the patience: told at once, with the head."""
+    app = app_with(effects)
+
+    @app.task(queue="halting", ordered_by="key", retry=tenure.Retry(max_attempts=1))
+    def book(key: str, number: int) -> None:
+        if number == 1:
+            raise ValueError("no such account")
+
+    world = testing.connect(app, topology=halting(testing.topology_of(app)))
+    handles = [book.submit("a", number) for number in range(4)]
+    resize = app.producer.submit("resize", {"name": "late"}, options=tenure.Options(delay="3d"))
+    before = world.clock.now_ms()
+    with pytest.raises(tenure.NotFinished, match="'a' is halted by") as told:
+        testing.run_all(app, world, patience="30d")
+    assert "nothing is due any more, and 2 tasks are left" in str(told.value)
+    assert handles[1].id in str(told.value)
+    assert resize.result("0s") == "late-small", "others go on"
+    assert world.clock.now_ms() - before < 4 * 86_400_000, "and what stands still is not waited for"
+
+
+def halting(topology):
+    """The topology with `on_bury = "halt"` on its queue for that."""
+    queues = tuple(q.model_copy(update={"on_bury": "halt"} if q.name == "halting" else {}) for q in topology.queues)
+    return topology.model_copy(update={"queues": queues})
+
+
+def test_a_paused_queue_ends_the_run_and_is_named(effects):
+    app = app_with(effects)
+    world = testing.connect(app)
+    app.producer.submit("resize", {"name": "a"})
+    pause = Pause("media", True, "me", world.clock.now_ms(), "tests")
+    set_pause(world.store, world.entropy, pause)
+    with pytest.raises(tenure.NotFinished, match="queue media is paused"):
+        testing.run_all(app, world, patience="1h")
+    set_pause(world.store, world.entropy, replace(pause, paused=False))
+    assert testing.run_all(app, world) == {"completed": 1}
+
+
+@pytest.mark.parametrize("delay", ["0s", "1s"])
+def test_a_task_that_snoozes_for_ever_is_told(effects, delay, monkeypatch):
+    """Time may pass or stand still: rounds of work that end nothing are bounded."""
+    monkeypatch.setattr(testing, "ROUNDS_MAX", 200)
+    app = app_with(effects)
+
+    @app.task(queue="media")
+    def wait() -> None:
+        raise tenure.Snooze(delay, "not yet")
+
+    world = testing.connect(app)
+    wait.submit()
+    with pytest.raises(tenure.NotFinished, match=r"200 rounds of work that ended none, 1 task is left.*snooze"):
+        testing.run_all(app, world)
+
+
+def test_a_task_that_submits_another_for_ever_is_told(monkeypatch):
+    """Each of them ends, and none of it comes to an end."""
+    monkeypatch.setattr(testing, "ROUNDS_MAX", 200)
+    app = tenure.App("shop")
+
+    @app.task(queue="media")
+    def again() -> None:
+        again.submit()
+
+    world = testing.connect(app)
+    again.submit()
+    with pytest.raises(tenure.NotFinished, match="rounds of work"):
+        testing.run_all(app, world)
+
+
+def test_a_world_in_which_nothing_ever_answers_ends_too(monkeypatch, effects):
+    monkeypatch.setattr(testing, "ROUNDS_MAX", 200)
+    app = app_with(effects)
+    world = testing.connect(app)
+    app.producer.submit("resize", {"name": "a"})
+    world.faults = testing.Faults(receive_fails=1.0)
+    with pytest.raises(tenure.NotFinished, match="1 task is left"):
+        testing.run_all(app, world)

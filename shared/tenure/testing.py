@@ -19,11 +19,13 @@ from tenure.client import Client
 from tenure.core.durations import Duration, seconds_of
 from tenure.core.envelope import decode
 from tenure.core.errors import DecodeError, NotFinished, ServiceError
-from tenure.core.task import Row
+from tenure.core.task import Row, State
 from tenure.core.topology import Pool, Queue, Tier, Topology
 from tenure.keys import Keys
 from tenure.maintenance.parts import Parts
+from tenure.maintenance.pause import Pauses, read_pause
 from tenure.maintenance.reconcile import Reconcile
+from tenure.ports import Item, Key
 from tenure.rows import Rows, to_row
 from tenure.worker.acks import DirectAck
 from tenure.worker.engine import Engine
@@ -33,6 +35,18 @@ from tenure.worker.settling import EngineParts
 __all__ = ["Faults", "World", "connect", "letters", "run_all", "topology_of"]
 
 LONGEST_RUNTIME_SECONDS = 86_400
+ROUNDS_MAX = 5_000
+"""Rounds of work after which no fewer tasks are open than before: a handler that snoozes or submits for ever."""
+RECONCILE_SECONDS = 60
+"""Between two looks at what is overdue, as in a deployment."""
+IDLE_LOOKS_MAX = 20
+"""Looks at what is overdue that change nothing, one after another: only a person will move it."""
+ROUNDS_MAX = 5_000
+"""Rounds of work after which no fewer tasks are open than before: a handler that snoozes or submits for ever."""
+RECONCILE_SECONDS = 60
+"""Between two looks at what is overdue, as in a deployment."""
+IDLE_LOOKS_MAX = 20
+"""Looks at what is overdue that change nothing, one after another: only a person will move it."""
 
 
 def topology_of(app: App) -> Topology:
@@ -81,25 +95,90 @@ def run_all(app: App, world: World, *, patience: Duration = "30d") -> Counter[st
     Virtual time moves on to whatever is next: a retry, a delay, a look of reconcile. While a handler runs it stands
     still, unless the handler itself lets it pass (`world.advance`), so timeouts do not strike.
 
-    Raises NotFinished, naming the tasks that are left, when `patience` (of virtual time) is over.
+    Raises NotFinished, naming the tasks that are left and what they wait for: when `patience` (of virtual time) is
+    over; at once when nothing but a person would move them (a halted key); and after ROUNDS_MAX rounds of work that
+    left no fewer tasks open (one that snoozes for ever).
     """
     worker = _Worker(app, world)
-    until_ms = world.clock.now_ms() + round(seconds_of(patience, "patience") * 1000)
+    run = _Run(world, patience)
     try:
         while open_rows := [row for row in _rows(world) if not row.final or _lacks_letter(row)]:
-            if worker.work():
-                continue
-            next_ms = world.next_moment_ms()
-            if next_ms is None or next_ms > until_ms:
-                left = ", ".join(f"{row.id} ({row.task}: {row.state})" for row in open_rows[:5])
-                raise NotFinished(f"after {patience} of virtual time {len(open_rows)} tasks are left: {left}.")
-            world.advance((next_ms - world.clock.now_ms()) / 1000)
-            worker.reconcile()
-        while worker.work():
-            pass  # messages whose tasks have ended are dropped
+            run.check(open_rows)
+            if not worker.work():
+                world.advance((run.next_ms(open_rows) - world.clock.now_ms()) / 1000)
+                worker.reconcile()
+        for _ in range(ROUNDS_MAX):
+            if not worker.work():  # else there were messages whose tasks have ended: they are dropped
+                break
     finally:
         worker.close()
     return Counter(row.state.value for row in _rows(world))
+
+
+class _Run:
+    """How far a `run_all` is, and whether it can go on."""
+
+    def __init__(self, world: World, patience: Duration) -> None:
+        self._world, self._patience = world, patience
+        self._until_ms = world.clock.now_ms() + round(seconds_of(patience, "patience") * 1000)
+        self._least_open: int | None = None
+        self._rounds = 0
+        self._seen: list[tuple[Key, int]] = []
+        self._idle_looks = 0
+
+    def check(self, open_rows: list[Row]) -> None:
+        """Count a round. Raises NotFinished if time is over, or all these rounds have ended nothing."""
+        if self._least_open is None or len(open_rows) < self._least_open:
+            self._least_open, self._rounds = len(open_rows), 0
+        self._rounds += 1
+        if self._world.clock.now_ms() > self._until_ms:
+            raise self._left(f"after {self._patience} of virtual time", open_rows)
+        if self._rounds > ROUNDS_MAX:
+            raise self._left(f"after {ROUNDS_MAX:,} rounds of work that ended none,", open_rows)
+
+    def next_ms(self, open_rows: list[Row]) -> int:
+        """The next moment at which something happens. Raises NotFinished if that is too late, or never."""
+        now = self._world.clock.now_ms()
+        items = self._world.store.all()
+        moments = [at_ms for queue in self._world.all_queues for at_ms in queue.hidden_until_ms()]
+        moments += [item.due[2] for item in items if item.due]
+        later = [at_ms for at_ms in moments if at_ms > now]
+        if len(later) < len(moments) and self._may_look_again(items):
+            later.append(now + RECONCILE_SECONDS * 1000)
+        if not later:
+            raise self._left("nothing is due any more, and", open_rows)
+        if min(later) > self._until_ms:
+            raise self._left(f"after {self._patience} of virtual time", open_rows)
+        return min(later)
+
+    def _may_look_again(self, items: list[Item]) -> bool:
+        """Whether the last looks have changed anything: what is overdue and stays as it is waits for a person."""
+        seen = [(item.key, item.version) for item in items if item.key.pk.startswith(("T#", "K#"))]  # no marks of ours
+        self._idle_looks = self._idle_looks + 1 if seen == self._seen else 0
+        self._seen = seen
+        return self._idle_looks < IDLE_LOOKS_MAX
+
+    def _left(self, when: str, open_rows: list[Row]) -> NotFinished:
+        rows = ", ".join(f"{row.id} ({row.task}: {row.state}{self._why(row)})" for row in open_rows[:5])
+        more = f" and {len(open_rows) - 5} more" if len(open_rows) > 5 else ""
+        some = "1 task is" if len(open_rows) == 1 else f"{len(open_rows)} tasks are"
+        return NotFinished(f"{when} {some} left: {rows}{more}.")
+
+    def _why(self, row: Row) -> str:
+        """What it waits for, where its state alone does not tell."""
+        world = self._world
+        try:
+            pause = read_pause(world.store, row.queue)
+            keys = Keys.of(_topology(world), world.store, world.clock, world.entropy)
+            key = keys.get(row.queue, row.ordering_key) if row.ordering_key else None
+        except ServiceError:  # a fault that the test asked for
+            return ""
+        if pause.paused:
+            return f", queue {row.queue} is paused"
+        if row.state is State.WAITING and key is not None and key.heads:
+            return f", ordering key {row.ordering_key!r} is halted by {key.heads[0]}"
+        last = row.history[-1] if row.history else None
+        return f", last {last.event} {last.detail}".rstrip() if last is not None and row.fence else ""
 
 
 def letters(world: World, queue: str) -> list[str]:
@@ -128,7 +207,7 @@ class _Worker:
             pool="test",
             keys=Keys.of(self._topology, world.store, world.clock, world.entropy),
         )
-        self._engine = Engine(parts)
+        self._engine = Engine(parts, Pauses(world.store, world.clock).paused)
         duty = Parts(
             store=world.store,
             main=world.queues,
