@@ -1,14 +1,17 @@
 """Execution environments behave as Lambda's do: warm memory, frozen between invocations, killed at the timeout."""
 
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tenure.adapters.clock import SystemClock, SystemEntropy
+from tenure.local import lambda_function
 from tenure.local.lambda_function import Answered, Function, FunctionError, FunctionSpec
 
 HANDLERS = """
@@ -123,6 +126,29 @@ def test_every_way_to_fail_is_a_function_error(make: Make, handler: str, event: 
     error = make(handler).invoke(event)
     assert isinstance(error, FunctionError)
     assert error.kind == kind
+
+
+@pytest.mark.parametrize("moment", [1, 2], ids=["while it is loaded", "while it runs"])
+def test_closing_ends_what_is_under_way_as_a_function_error(
+    make: Make, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    """Whoever waits for an answer when the stack is stopped is told that it ended: no error in its thread."""
+    function = make("hang")
+    looks = 0
+    wait = select.select
+
+    def closing(*arguments: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        if looks == moment:
+            function.close()
+        return wait(*arguments)
+
+    monkeypatch.setattr(lambda_function.select, "select", closing)
+    answer = function.invoke("hang")
+    assert isinstance(answer, FunctionError)
+    assert answer.kind == "Runtime.ExitError"
+    assert function.pids() == []
 
 
 def test_an_environment_that_was_killed_from_outside_is_replaced(make: Make) -> None:

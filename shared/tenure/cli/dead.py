@@ -13,7 +13,7 @@ from tenure.cli.errors import DONE, NOTHING, PARTLY
 from tenure.cli.look import get_row
 from tenure.cli.options import with_session
 from tenure.cli.session import Reach, Session
-from tenure.cli.upkeep import DefaultGroup, caller, parts_of, reason_option, yes_option
+from tenure.cli.upkeep import DefaultGroup, caller, need_reason, parts_of, reason_option, yes_option
 from tenure.core.errors import UsageError
 from tenure.core.filters import parse
 from tenure.core.task import Row, State
@@ -163,7 +163,8 @@ def render_history(row: Row) -> RenderableType:
     """The row's short history, a line each."""
     made = render.table("TIME", "EVENT", "FENCE", "DETAIL", right=("FENCE",), stretch="DETAIL")
     for line in row.history:
-        made.add_row(render.time(line.at_ms), line.event.replace("_", " "), str(line.fence), line.detail)
+        event, detail = str(line.event).replace("_", " "), render.cell(line.detail)
+        made.add_row(render.time(line.at_ms), event, str(line.fence), detail)
     return made
 
 
@@ -182,20 +183,19 @@ def foreign(session: Session, queue: str, pattern: str, limit: int, reason: str 
     With --yes they go back to the main queue as they were. No row guards them: a message whose work was done already
     is done again. To look at them hides them for a moment.
     """
+    why = need_reason("dead foreign --yes", reason) if confirmed else ""
     reach = session.reach()
     reach.topology.queue(queue)
     redrive = Redrive(parts_of(reach))
 
-    def picks(why: str) -> bool:
-        return fnmatch.fnmatchcase(why, pattern) or fnmatch.fnmatchcase(why, f"*{pattern}*")
+    def picks(found: str) -> bool:
+        return fnmatch.fnmatchcase(found, pattern) or fnmatch.fnmatchcase(found, f"*{pattern}*")
 
     if not confirmed:
         report = redrive.look(queue, picks)
         _tell_foreign(session, report, "without a row; --yes --reason puts them back")
         raise click.exceptions.Exit(DONE if report.reasons else NOTHING)
-    if not reason:
-        raise UsageError("dead foreign --yes: say why (--reason); it is audited.")
-    report = redrive.run(queue, caller(session, reach), reason, picks, limit)
+    report = redrive.run(queue, caller(session, reach), why, picks, limit)
     _tell_foreign(session, report, "picked")
     raise click.exceptions.Exit(PARTLY if report.counts["failed"] else DONE if report.counts["moved"] else NOTHING)
 

@@ -11,9 +11,8 @@ from tenure.cli import render
 from tenure.cli.errors import DONE, NOTHING, PARTLY
 from tenure.cli.options import with_session
 from tenure.cli.session import Session
-from tenure.cli.upkeep import caller, parts_of, reason_option
+from tenure.cli.upkeep import caller, need_reason, parts_of, reason_option
 from tenure.core.durations import seconds_of
-from tenure.core.errors import UsageError
 from tenure.maintenance.audit import Audit, Record
 from tenure.maintenance.ingest import Ingest
 from tenure.maintenance.pause import Pause, read_pause, set_pause
@@ -37,10 +36,13 @@ def reconcile(
     After a point-in-time recovery, tasks that may have been done in the lost time are held and named. Decide about
     them (`tenure cancel ID` for what was done), then --release-held.
     """
+    seconds = None if restored_from is None else seconds_of(restored_from, "--restored-from")
+    marks = seconds is not None or release_held
+    why = need_reason("reconcile --restored-from and --release-held", reason) if marks else ""
     reach = session.reach()
     parts = parts_of(reach)
-    if restored_from or release_held:
-        _mark(session, restored_from, reason)
+    if marks:
+        _mark(session, seconds, why)
     report = Reconcile(parts, by=caller(session, reach)).run_once()
     told: dict[str, Any] = {"reconcile": report.as_dict()}
     if letters:
@@ -54,16 +56,15 @@ def reconcile(
     raise click.exceptions.Exit(PARTLY if failed else DONE)
 
 
-def _mark(session: Session, restored_from: str | None, reason: str | None) -> None:
+def _mark(session: Session, restored_seconds: float | None, reason: str) -> None:
+    """The table was put back to so long ago; None: what is held has been decided about."""
     reach = session.reach()
-    if not reason:
-        raise UsageError("reconcile --restored-from and --release-held: say why (--reason); it is audited.")
     by, now = caller(session, reach), reach.clock.now_ms()
     audit = Audit(reach.store, reach.clock, reach.entropy)
-    action = "restored" if restored_from else "release-held"
+    action = "release-held" if restored_seconds is None else "restored"
     begun = audit.begin(action, "table", by, reason, {"restored": read_restored(reach.store)})
-    from_ms = now - round(seconds_of(restored_from, "--restored-from") * 1000) if restored_from else 0
-    mark_restored(reach.store, reach.entropy, from_ms, now if restored_from else 0, by)
+    from_ms, until_ms = (0, 0) if restored_seconds is None else (now - round(restored_seconds * 1000), now)
+    mark_restored(reach.store, reach.entropy, from_ms, until_ms, by)
     audit.end(begun, {"restored": read_restored(reach.store)})
 
 
@@ -131,8 +132,9 @@ def audit(session: Session, since: str, action: str | None, by: str | None, limi
 
     Who, when, what, why, and the counts before and after.
     """
+    since_seconds = seconds_of(since, "--since")
     reach = session.reach()
-    since_ms = reach.clock.now_ms() - round(seconds_of(since, "--since") * 1000)
+    since_ms = reach.clock.now_ms() - round(since_seconds * 1000)
     found: list[Record] = []
     for record in Audit(reach.store, reach.clock, reach.entropy).read(since_ms):
         if (action is None or record.action == action) and (by is None or record.by == by):
@@ -144,8 +146,8 @@ def audit(session: Session, since: str, action: str | None, by: str | None, limi
     elif found:
         made = render.table("TIME", "BY", "ACTION", "TARGET", "PHASE", "REASON", "COUNTS", stretch="COUNTS")
         for each in found:
-            told = counts_text(each.counts)
-            made.add_row(render.time(each.at_ms), each.by, each.action, each.target, each.phase, each.reason, told)
+            told = (each.by, each.action, each.target, each.phase, each.reason, counts_text(each.counts))
+            made.add_row(render.time(each.at_ms), *map(render.cell, told))
         session.console.print(made)
     if not found:
         session.note(f"Nothing in the last {since}.")
@@ -154,6 +156,8 @@ def audit(session: Session, since: str, action: str | None, by: str | None, limi
 
 def counts_text(counts: Mapping[str, Any]) -> str:
     """A record's counts as a person reads them: "3 replayed, 1 skipped", "not paused"; what is zero is left out."""
+    if not isinstance(counts, Mapping):
+        return "" if counts is None else str(counts)
     told = [_count_text(name.replace("_", " "), value) for name, value in counts.items()]
     return ", ".join(each for each in told if each) or ("nothing" if counts else "")
 

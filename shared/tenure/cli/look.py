@@ -248,7 +248,8 @@ def _history(row: Row) -> RenderableType:
     made.add_column(overflow="fold")
     for happening in row.history:
         fence = f"fence {happening.fence}" if happening.fence else ""
-        made.add_row(render.time(happening.at_ms), happening.event.replace("_", " "), fence, happening.detail)
+        event, detail = str(happening.event).replace("_", " "), render.cell(happening.detail)
+        made.add_row(render.time(happening.at_ms), event, fence, detail)
     return made
 
 

@@ -45,7 +45,8 @@ def paused_text(reach: Reach, queue: str) -> str:
     if not pause.paused:
         return ""
     since = render.ago(pause.at_ms, reach.clock.now_ms())
-    return f"{queue} is paused ({since}) by {pause.by}: {pause.reason}. Resume: tenure resume {queue}"
+    why = f": {pause.reason}" if pause.reason else ", for no reason that was told"
+    return f"{queue} is paused ({since}) by {pause.by}{why}. Resume: tenure resume {queue}"
 
 
 def _number(value: int, style: str = "") -> Text:

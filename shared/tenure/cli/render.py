@@ -86,6 +86,11 @@ def pairs() -> Table:
     return made
 
 
+def cell(value: object, style: str = "") -> Text:
+    """A value of any kind in a table: nothing for None. What a row or a record holds was written by somebody else."""
+    return Text("" if value is None else str(value), style=style)
+
+
 def state(of: State) -> Text:
     """The state in its colour."""
     return Text(of.value, style=STYLES[of])
@@ -137,10 +142,13 @@ def error_line(row: Row) -> str:
 
 
 def time(at_ms: int) -> str:
-    """A moment in UTC, to the second, as ISO 8601."""
+    """A moment in UTC, to the second, as ISO 8601; what is no moment as it is, and nothing for 0 and None."""
     from datetime import UTC, datetime
 
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at_ms else ""
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at_ms else ""
+    except (TypeError, ValueError, OverflowError, OSError):
+        return str(at_ms)
 
 
 def row_as_json(row: Row) -> dict[str, Any]:

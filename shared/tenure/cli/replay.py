@@ -12,10 +12,9 @@ from tenure.cli.errors import DONE, FAILED, NOTHING, PARTLY
 from tenure.cli.options import with_session
 from tenure.cli.session import Reach, Session
 from tenure.cli.tasks import read_payload
-from tenure.cli.upkeep import DefaultGroup, caller, parts_of, reason_option, yes_option
+from tenure.cli.upkeep import DefaultGroup, caller, need_reason, parts_of, reason_option, yes_option
 from tenure.core.durations import seconds_of
 from tenure.core.envelope import canonical
-from tenure.core.errors import UsageError
 from tenure.core.filters import parse
 from tenure.maintenance.discard import Discard
 from tenure.maintenance.plan import REPLAYS_MAX, Plan
@@ -58,8 +57,12 @@ def replay() -> None:
 @with_session
 def start(session: Session, filters: tuple[str, ...], confirmed: bool, detach: bool, **options: Any) -> None:
     """Plan a replay, or with --yes run it."""
+    if confirmed:
+        need_reason("replay --yes", options["reason"])
+    picked = parse(filters)
+    seconds_of(options["canary_timeout"], "--canary-timeout")
     reach = session.reach()
-    spec = _spec(parse(filters).text, "" if not confirmed else caller(session, reach), confirmed, options)
+    spec = _spec(picked.text, caller(session, reach) if confirmed else "a plan", options)
     replays = _replays(session, reach)
     if not confirmed:
         _show_plan(session, reach, replays.plan(spec), "replay")
@@ -75,13 +78,11 @@ def start(session: Session, filters: tuple[str, ...], confirmed: bool, detach: b
     _finish(session, state if detach else _follow(session, reach, replays, state), detach)
 
 
-def _spec(text: str, by: str, confirmed: bool, options: dict[str, Any]) -> ReplaySpec:
-    if confirmed and not options["reason"]:
-        raise UsageError("replay --yes: say why (--reason); it is kept with every task and audited.")
+def _spec(text: str, by: str, options: dict[str, Any]) -> ReplaySpec:
     return ReplaySpec(
         filter=text,
         reason=options["reason"] or "a plan",
-        by=by or "a plan",
+        by=by,
         rate_per_second=options["rate"],
         limit=options["limit"],
         canary=options["canary"],
@@ -231,14 +232,15 @@ def discard(session: Session, filters: tuple[str, ...], reason: str | None, conf
     \b
       tenure discard fingerprint:1f3a99c0de --reason "the customer is gone" --yes
     """
-    reach = session.reach()
+    why = need_reason("discard --yes", reason) if confirmed else ""
     text = parse(filters).text
+    reach = session.reach()
     duty = Discard(parts_of(reach))
     planned = duty.plan(text)
     if not confirmed or not planned.count:
         _show_plan(session, reach, planned, "discard")
         return
-    report = duty.run(text, caller(session, reach), reason or "")
+    report = duty.run(text, caller(session, reach), why)
     told = report.as_dict()
     if session.wants_json:
         render.as_json(told)

@@ -92,19 +92,17 @@ def _events(events: Sequence[tuple[Happening, Row]]) -> RenderableType:
 
 def event_cells(happening: Happening, row: Row) -> tuple[Text, ...]:
     """One happening: time, task, id, event, detail."""
-    clock_time = render.time(happening.at_ms)[11:19]
-    told = happening.event.replace("_", " ")
-    detail = happening.detail
-    if happening.event == "bury" and row.error is not None:
+    event, detail = str(happening.event), happening.detail
+    if event == "bury" and row.error is not None:
         detail = render.error_line(row)
-    if happening.event == "claim":
+    if event == "claim":
         detail = f"fence {happening.fence}" + (f", {detail}" if detail else "")
     return (
-        Text(clock_time, style="dim"),
-        Text(row.task),
-        Text(row.id, style="dim"),
-        Text(told, style=EVENT_STYLES.get(happening.event, "")),
-        Text(detail, style="dim"),
+        render.cell(render.time(happening.at_ms)[11:19], "dim"),
+        render.cell(row.task),
+        render.cell(row.id, "dim"),
+        render.cell(event.replace("_", " "), EVENT_STYLES.get(event, "")),
+        render.cell(detail, "dim"),
     )
 
 

@@ -14,8 +14,9 @@ from tenure.cli.look import get_row, text_at
 from tenure.cli.options import with_session
 from tenure.cli.queues import paused_text
 from tenure.cli.session import Reach, Session
+from tenure.cli.upkeep import reason_option
 from tenure.core.envelope import canonical
-from tenure.core.errors import InvalidPayload, NotFinished, TaskFailed, UsageError
+from tenure.core.errors import InvalidPayload, NotFinished, TaskFailed
 from tenure.core.submission import Options
 from tenure.core.task import Row, State
 from tenure.handle import Cancellation, Handle
@@ -149,7 +150,7 @@ def _print(session: Session, told: dict[str, Any], *, named: bool) -> None:
 
 @click.command()
 @click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
-@click.option("--reason", required=True, help="Why; recorded with the task.")
+@reason_option(help="Why; recorded with the task.")
 @with_session
 def cancel(session: Session, task_ids: tuple[str, ...], reason: str) -> None:
     """Cancel tasks.
@@ -158,8 +159,6 @@ def cancel(session: Session, task_ids: tuple[str, ...], reason: str) -> None:
 
     Exit code 0 if each was cancelled or asked, 1 if none was, 4 if some had ended before.
     """
-    if not reason.strip():
-        raise UsageError("--reason is blank. Say why, for whoever asks later.")
     reach = session.reach()
     told = [_cancel(reach, task_id, reason) for task_id in task_ids]
     if session.wants_json:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from tenure.cli.session import Reach, Session
+from tenure.core.errors import UsageError
 from tenure.maintenance.parts import Parts
 
 Command = Callable[..., Any]
@@ -44,9 +45,23 @@ def caller(session: Session, reach: Reach) -> str:
         return getpass.getuser()
 
 
-def reason_option(required: bool = True) -> Callable[[Command], Command]:
-    """--reason: kept with every task that is changed, and in the audit log."""
-    return click.option("--reason", required=required, default=None, help="Why; it is kept and audited.")
+def reason_option(required: bool = True, help: str = "Why; it is kept and audited.") -> Callable[[Command], Command]:
+    """--reason: kept with every task that is changed, and in the audit log. A blank one is as good as none."""
+    # no default, not even None: click takes a default that is given for a value, and then requires nothing
+    return click.option("--reason", required=required, callback=_says_something, help=help)
+
+
+def _says_something(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not value.strip():
+        raise click.BadParameter("it is blank. Say why, for whoever asks later.", ctx, param)
+    return value
+
+
+def need_reason(command: str, reason: str | None) -> str:
+    """The reason, where only some of what a command does needs one. Raises UsageError without."""
+    if reason is None:
+        raise UsageError(f"{command}: say why (--reason); it is kept and audited.")
+    return reason
 
 
 yes_option = click.option("--yes", "confirmed", is_flag=True, help="Do it. Without this, only the plan is shown.")

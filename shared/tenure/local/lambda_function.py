@@ -114,13 +114,20 @@ class ExecutionEnvironment:
         return self.process.poll() is None
 
     def kill(self) -> None:
-        """SIGKILL, and no trace of it left."""
-        if self.alive:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        """SIGKILL, and no trace of it left. By whoever invokes it, or when nobody does; see `end`."""
+        self.end()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 _close(pipe)
+
+    def end(self) -> None:
+        """SIGKILL, from any thread: whoever reads its pipes meanwhile sees them end, and closes them."""
+        if self.alive:
+            try:
+                os.killpg(self.process.pid, signal.SIGKILL)
+            except ProcessLookupError:  # another thread has ended it since
+                return
+        self.process.wait()
 
     def _read_line(self, deadline_at_ms: int) -> dict[str, Any] | str:
         """The next line as JSON; "timeout" past the deadline, "exit" if the process ended first."""
@@ -175,9 +182,12 @@ class Function:
         """Kill every environment. What runs is lost, as it is when Lambda takes an environment away."""
         with self._lock:
             self._closed = True
-            doomed = list(self._all)
-        for environment in doomed:
+            free, self._free = self._free, []
+            busy = [environment for environment in self._all if environment not in free]
+        for environment in free:
             environment.kill()
+        for environment in busy:
+            environment.end()
 
     def _take(self) -> ExecutionEnvironment | FunctionError:
         with self._lock:

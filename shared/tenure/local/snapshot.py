@@ -36,7 +36,7 @@ class Snapshot:
     def events(self, limit: int) -> list[tuple[Happening, Row]]:
         """The latest happenings of all tasks, latest first."""
         told = [
-            (happening.at_ms, row.id, place, happening, row)
+            (happening.at_ms if isinstance(happening.at_ms, int) else 0, row.id, place, happening, row)
             for row in self.rows
             for place, happening in enumerate(row.history)
         ]
