@@ -24,6 +24,12 @@ SEEDS = [
         "The auditor's own fault: a message that its row no longer needed may be deleted late, after a newer was sent.",
     ),
     (
+        2,
+        "quiet",
+        "An async handler that did not heed its cancel was left running, beside a task that was to be alone. "
+        "See tests/worker/test_coroutines.py.",
+    ),
+    (
         297,
         "halted",
         "A task was parked on a key that had opened since its worker had seen it halted: it waited for ever. "

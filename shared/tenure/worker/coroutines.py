@@ -112,6 +112,7 @@ async def _whole(coroutine: Coroutine[Any, Any, Any], mine: _Family) -> tuple[An
     except GeneratorExit:
         raise  # the loop is gone, so there is nobody left to wait for
     except BaseException:
+        coroutine.close()  # if it was cancelled before it began
         await mine.end()
         raise
     return value, await mine.end()
