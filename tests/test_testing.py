@@ -184,3 +184,21 @@ def test_a_world_in_which_nothing_ever_answers_ends_too(monkeypatch, effects):
     world.faults = testing.Faults(receive_fails=1.0)
     with pytest.raises(tenure.NotFinished, match="1 task is left"):
         testing.run_all(app, world)
+
+
+def test_a_result_asked_for_before_the_run_says_who_works(effects):
+    """Nobody works by itself in a test's world; whoever waits is told what to call."""
+    app = app_with(effects)
+    world = testing.connect(app)
+    handle = app.producer.submit("resize", {"name": "a"})
+    with pytest.raises(tenure.NotFinished, match=r"is queued after 5s\. .*testing\.run_all\(app, world\)"):
+        handle.result("5s")
+    testing.run_all(app, world)
+    assert handle.result("0s") == "a-small"
+
+
+def test_letters_of_a_queue_that_is_not_there_are_refused(effects):
+    """An empty list for a misspelt queue would pass a test that should fail."""
+    world = testing.connect(app_with(effects))
+    with pytest.raises(tenure.InvalidTopology, match="Declared queues: media, ledger"):
+        testing.letters(world, "medai")

@@ -10,7 +10,7 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
@@ -19,8 +19,9 @@ from tenure.core.declaration import Declared, TaskDefinition, define
 from tenure.core.durations import Duration
 from tenure.core.errors import InvalidTask, InvalidTopology, NotConnected, UsageError
 from tenure.core.retry import Retry
-from tenure.core.submission import Options, Priority, Submission
+from tenure.core.submission import Options, Priority, Submission, not_a_call
 from tenure.core.topology import NAME, Topology
+from tenure.core.words import an
 from tenure.handle import Handle, Progress, SubmitReport
 
 __all__ = ["App", "AsyncTask", "Bound", "ConfiguredTask", "Producer", "Task", "TaskDefinition"]
@@ -57,7 +58,7 @@ def _by_name(method: str, given: object) -> str:
         return f'@app.task stands above {name!r} without its queue. Write @app.task(queue="...") there.'
     example = "queue" if method == "task" else "tenant"
     return (
-        f"{method}() takes its options by name, and was given a {type(given).__name__} without one. "
+        f"{method}() takes its options by name, and was given {an(type(given).__name__)} without one. "
         f'Write {method}({example}="..."), say.'
     )
 
@@ -75,8 +76,10 @@ class Producer(Protocol):
         """Submit many, with an outcome for each."""
         ...
 
-    def handle(self, task_id: str, decode_result: Callable[[str | None], Any] | None = None) -> Handle[Any]:
-        """A handle for a task that was submitted before."""
+    def handle(
+        self, task_id: str, decode_result: Callable[[str | None], Any] | None = None, *, task: str = ""
+    ) -> Handle[Any]:
+        """A handle for a task that was submitted before; `task`: the name that it must be of."""
         ...
 
 
@@ -134,8 +137,17 @@ class _Submits(Generic[P, R]):
         calls:         any iterable, of any length; it is read as the batches go, so a generator need not fit in memory.
         progress:      called after each batch with the counts so far.
         keep_outcomes: False keeps the counts and the first failures only, for millions of calls.
+
+        Raises UsageError for an item that is no such call; those before it were submitted.
         """
-        return self._app.producer.submit_many(calls, progress=progress, keep_outcomes=keep_outcomes)
+        bound = calls if hasattr(calls, "submission") else self._bound(calls)
+        return self._app.producer.submit_many(bound, progress=progress, keep_outcomes=keep_outcomes)
+
+    def _bound(self, calls: Iterable[Bound[Any]]) -> Iterator[Bound[Any]]:
+        for index, call in enumerate(calls):
+            if not hasattr(call, "submission"):
+                raise UsageError(not_a_call(index, call, f"{self._definition.name}.bind(...)"))
+            yield call
 
     async def asubmit_many(
         self, calls: Iterable[Bound[Any]], *, progress: Progress | None = None, keep_outcomes: bool = True
@@ -144,8 +156,9 @@ class _Submits(Generic[P, R]):
         return await asyncio.to_thread(self.submit_many, calls, progress=progress, keep_outcomes=keep_outcomes)
 
     def handle(self, task_id: str) -> Handle[R]:
-        """A handle for a task of this kind that was submitted before. Asks nobody."""
-        return self._app.producer.handle(task_id, self._definition.decode_result)
+        """A handle for a task of this kind that was submitted before. Asks nobody: that the id is another task's is
+        told, as UsageError, by the first question to it. `client.handle(id)` is for tasks of any kind."""
+        return self._app.producer.handle(task_id, self._definition.decode_result, task=self._definition.name)
 
 
 class ConfiguredTask(_Submits[P, R]):

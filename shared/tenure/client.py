@@ -17,7 +17,7 @@ from tenure.core.codec import plain_payload
 from tenure.core.draft import Draft, Fresh, draft
 from tenure.core.errors import TenureError, UsageError
 from tenure.core.machine import Stamp
-from tenure.core.submission import Options, Submission, TaskFacts, as_json
+from tenure.core.submission import Options, Submission, TaskFacts, as_json, not_a_call
 from tenure.core.topology import Tier, Topology
 from tenure.handle import Handle, ItemOutcome, Progress, SubmitCounts, SubmitReport, World
 from tenure.ports import Clock, Entropy, PayloadStore, TaskQueue, Telemetry
@@ -57,7 +57,8 @@ class Call:
 class Client:
     """Submits tasks of one app in one environment, and finds them again. Safe to share between threads.
 
-    tasks: what is known of the app's tasks, for submits by name.
+    tasks:        what is known of the app's tasks, for submits by name.
+    waiting_hint: a sentence for whoever waits in vain for a result, where nobody works by itself (in a test).
     """
 
     app_name: str
@@ -69,6 +70,7 @@ class Client:
     entropy: Entropy
     telemetry: Telemetry
     tasks: Mapping[str, TaskFacts] = field(default_factory=dict)
+    waiting_hint: str = ""
 
     # ---- by name -----------------------------------------------------------------------------------------------
     def bind(
@@ -95,9 +97,15 @@ class Client:
         """`submit` in a thread, so that the event loop goes on."""
         return await asyncio.to_thread(self.submit, task, payload, options=options, queue=queue)
 
-    def handle(self, task_id: str, decode_result: Callable[[str | None], Any] | None = None) -> Handle[Any]:
-        """A handle for a task that was submitted before, here or elsewhere. Asks nobody."""
-        return Handle(task_id, self._world(), decode_result or as_json)
+    def handle(
+        self, task_id: str, decode_result: Callable[[str | None], Any] | None = None, *, task: str = ""
+    ) -> Handle[Any]:
+        """A handle for a task that was submitted before, here or elsewhere. Asks nobody.
+
+        decode_result: how its result is read; as plain JSON by default.
+        task:          the name of the task that it must be of; any by default.
+        """
+        return Handle(task_id, self._world(), decode_result or as_json, task=task)
 
     # ---- one and many ------------------------------------------------------------------------------------------
     def submit_one(self, submission: Submission) -> Handle[Any]:
@@ -122,10 +130,11 @@ class Client:
         keep_outcomes: False keeps only the counts and the first failures, so that memory does not grow with `calls`.
 
         What `calls` itself raises is raised on, with a note of how many were dealt with: all before it were submitted.
+        Raises UsageError for an item that is no call.
         """
         run = _Run(self, progress, keep_outcomes)
         try:
-            for call in calls:
+            for call in _iterable(calls):
                 run.add(call)
         except BaseException as error:
             run.flush()
@@ -169,7 +178,8 @@ class Client:
         return Ways(self.rows, self.payloads, self.queues, self.clock, self.entropy, self.telemetry)
 
     def _world(self) -> World:
-        return World(self.rows, self.payloads, self.clock, self.entropy, self.telemetry)
+        hint = f" {self.waiting_hint}" if self.waiting_hint else ""
+        return World(self.rows, self.payloads, self.clock, self.entropy, self.telemetry, hint)
 
     def _handle(self, outcome: Submitted) -> Handle[Any]:
         decode = outcome.draft.submission.decode_result
@@ -191,6 +201,8 @@ class _Run:
 
     def add(self, call: Submittable) -> None:
         index, self._seen = self._seen, self._seen + 1
+        if not hasattr(call, "submission"):
+            raise UsageError(not_a_call(index, call, "TASK.bind(...), or client.bind(NAME, {...})"))
         try:
             made = self._client._draft(call.submission())
         except TenureError as error:
@@ -222,6 +234,12 @@ class _Run:
         if outcome.error is not None:
             return ItemOutcome(index, "failed", error=outcome.error)
         return ItemOutcome(index, outcome.status, self._client._handle(outcome))
+
+
+def _iterable(calls: Iterable[Submittable]) -> Iterable[Submittable]:
+    if hasattr(calls, "submission"):
+        raise UsageError("submit_many takes many calls, and was given one. Put it in a list, or use submit.")
+    return calls
 
 
 def _added(counts: SubmitCounts, items: Sequence[ItemOutcome]) -> SubmitCounts:

@@ -38,7 +38,8 @@ class Status:
     queue: str
     state: State
     attempt: int
-    """The attempt that runs or would run next; of an ended task, the attempts made."""
+    """The attempt that runs or would run next, so 1 before there was any (`started_at_ms` tells whether there was); of
+    an ended task, the attempts made."""
     max_attempts: int
     progress: float
     """0 to 1, as its handler last told."""
@@ -76,23 +77,33 @@ class Cancellation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What a handle asks and acts through."""
+    """What a handle asks and acts through. `waiting_hint`: told to who waits in vain, where nobody works by itself."""
 
     rows: Rows
     payloads: PayloadStore
     clock: Clock
     entropy: Entropy
     telemetry: Telemetry
+    waiting_hint: str = ""
 
 
 class Handle(Generic[R_co]):
-    """A submitted task. It holds the id and nothing else of the task: every question is asked of the table."""
+    """A submitted task. It holds the id and nothing else of the task: every question is asked of the table.
+
+    task: the name of the task that it is meant to be of; a question about another's is refused. "" for any.
+    """
 
     def __init__(
-        self, task_id: str, world: World, decode_result: Callable[[str | None], R_co] = as_json, *, found: bool = False
+        self,
+        task_id: str,
+        world: World,
+        decode_result: Callable[[str | None], R_co] = as_json,
+        *,
+        task: str = "",
+        found: bool = False,
     ) -> None:
         _refuse_blank(task_id, f"{task_id!r} is no task's id.")
-        self._id, self._world, self._decode, self._found = task_id, world, decode_result, found
+        self._id, self._world, self._decode, self._task, self._found = task_id, world, decode_result, task, found
 
     @property
     def id(self) -> str:
@@ -105,7 +116,8 @@ class Handle(Generic[R_co]):
         return self._found
 
     def status(self) -> Status:
-        """The task as it stands now. Raises TaskNotFound, or ServiceError."""
+        """The task as it stands now. Raises TaskNotFound, UsageError if it is another task's than the handle's, or
+        ServiceError."""
         row = self._row()
         ended = row.ended_at_ms or self._world.clock.now_ms()
         return Status(
@@ -131,8 +143,8 @@ class Handle(Generic[R_co]):
     def result(self, timeout: Duration | None = "30s") -> R_co:
         """What the handler returned, waiting up to `timeout` for it (None: for ever).
 
-        Raises NotFinished when the time is over, TaskFailed if the task ended without a result, TaskNotFound, and
-        ServiceError if the table could not be read at all.
+        Raises NotFinished when the time is over, TaskFailed if the task ended without a result, TaskNotFound,
+        UsageError if it is another task's than the handle's, and ServiceError if the table could not be read at all.
         """
         clock = self._world.clock
         until_ms = None if timeout is None else clock.now_ms() + round(seconds_of(timeout, "timeout") * 1000)
@@ -145,14 +157,16 @@ class Handle(Generic[R_co]):
             if left is not None and left <= 0:
                 if trouble is not None:
                     raise trouble
-                raise NotFinished(f"task {self._id} is {row.state if row else 'unknown'} after {_text(timeout)}.")
+                state = row.state if row else "unknown"
+                raise NotFinished(f"task {self._id} is {state} after {_text(timeout)}.{self._world.waiting_hint}")
             clock.sleep(pause if left is None else min(pause, left))
             pause = min(pause * 1.5, POLL_SECONDS_MAX)
 
     def cancel(self, reason: str) -> Cancellation:
         """End the task if it has not started, ask it to stop if it runs; `reason` is recorded for people.
 
-        Raises TaskNotFound, UsageError for a blank reason, and ServiceError if the table gave no answer.
+        Raises TaskNotFound, UsageError for a blank reason or another task's id, and ServiceError if the table gave no
+        answer.
         """
         _refuse_blank(reason, "cancel: say why; the reason is recorded with the task.")
         text = head(reason, limits.ERROR_MESSAGE_BYTES_MAX)
@@ -198,6 +212,11 @@ class Handle(Generic[R_co]):
             raise TaskNotFound(
                 f"no task {self._id!r} in this environment: it was never submitted here, or it ended so long ago that "
                 "its row is gone."
+            )
+        if self._task and row.task != self._task:
+            raise UsageError(
+                f"task {row.id} is of {row.task!r}, and this handle was made by {self._task!r}. "
+                f"Ask {row.task}.handle(id), or client.handle(id) for a task of any kind."
             )
         return row
 

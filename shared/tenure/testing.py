@@ -84,6 +84,7 @@ def connect(app: App, world: World | None = None, topology: Topology | None = No
         entropy=made.entropy,
         telemetry=made.telemetry,
         tasks={name: definition.facts() for name, definition in app.tasks.items()},
+        waiting_hint="In a test's world nobody works by itself: call testing.run_all(app, world) before.",
     )
     app.connect(client=client)
     return made
@@ -182,8 +183,12 @@ class _Run:
 
 
 def letters(world: World, queue: str) -> list[str]:
-    """The ids of the tasks whose letters lie in a queue's DLQs, oldest first; "" for a message that is not tenure's."""
+    """The ids of the tasks whose letters lie in a queue's DLQs, oldest first; "" for a message that is not tenure's.
+
+    Raises InvalidTopology, naming the queues there are, if this is none of them.
+    """
     topology = _topology(world)
+    topology.queue(queue)
     tiers = [tier for tier in topology.tiers() if tier.queue == queue]
     bodies = [message.body for tier in tiers for message in world.dead(tier).all()]
     return [_task_id(body) for body in bodies]

@@ -88,6 +88,24 @@ def test_a_handle_can_be_made_again_from_its_id(shop: Shop) -> None:
     assert shop.client.handle(made.id).result("0s") == "1.10"
 
 
+@pytest.mark.parametrize("ask", ["status", "result", "cancel", "why"])
+def test_a_handle_of_one_task_answers_nothing_about_another(shop: Shop, ask: str) -> None:
+    """The row knows its task: another's result by the wrong types is a wrong value, and another's cancel a mistake."""
+    other = work(shop)
+
+    @shop.app.task(queue="media")
+    def price(number: int) -> int:
+        return number
+
+    submitted = other.submit(4)
+    shop.work()
+    wrong = price.handle(submitted.id)
+    with pytest.raises(UsageError, match=r"is of 'work', and this handle was made by 'price'\. Ask work\.handle"):
+        wrong.cancel("mine") if ask == "cancel" else getattr(wrong, ask)()
+    assert other.handle(submitted.id).result("0s") == 8
+    assert shop.app.producer.handle(submitted.id).result("0s") == 8
+
+
 # ---- result --------------------------------------------------------------------------------------------------------
 def test_result_waits_for_the_end(shop: Shop) -> None:
     """It looks again and again, in virtual time here, until the task has ended."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tenure.client import BATCH_ITEMS, FAILURES_KEPT
-from tenure.core.errors import InvalidPayload, KeyConflict, SubmitRefused
+from tenure.core.errors import InvalidPayload, KeyConflict, SubmitRefused, UsageError
 from tenure.core.task import State
 from tests.support.shop import REFUSED, UNANSWERED, Shop, counting
 
@@ -206,3 +206,17 @@ def test_what_follows_a_refused_send_flows(shop: Shop) -> None:
     assert [each.status for each in report.outcomes] == ["failed"] + ["submitted"] * 4
     shop.work("ledger", rounds=5)
     assert shop.effects == [("a", n) for n in range(1, 5)]
+
+
+def test_what_is_no_call_is_told_with_what_makes_one(shop: Shop) -> None:
+    """Arguments without `bind` are the first thing that everybody tries; what came before them was submitted."""
+    task = note(shop)
+    with pytest.raises(UsageError, match=r"item 1 of submit_many is a str, not a call.*: note\.bind\(") as told:
+        task.submit_many([task.bind(0), "1"])
+    assert "the 1 calls before this" in "".join(told.value.__notes__)
+    with pytest.raises(UsageError, match=r"item 0 of submit_many is an int.*TASK\.bind"):
+        shop.app.producer.submit_many([7])  # type: ignore[list-item] # what is tested
+    with pytest.raises(UsageError, match="was given one"):
+        task.submit_many(task.bind(2))
+    shop.work()
+    assert shop.effects == [0]

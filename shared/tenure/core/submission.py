@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, get_args
 from tenure.core import limits
 from tenure.core.durations import Duration, seconds_of
 from tenure.core.errors import NotBuilt, UsageError
+from tenure.core.words import an
 
 Priority = Literal["high", "normal", "low"]
 
@@ -108,6 +109,11 @@ class TaskFacts:
 def as_json(text: str | None) -> Any:
     """A result as plain JSON data: how it is read where the handler's own types are not known."""
     return None if text is None else json.loads(text)
+
+
+def not_a_call(index: int, item: object, how: str) -> str:
+    """What to say of an item of `submit_many` that is no call; `how`: what makes one."""
+    return f"item {index} of submit_many is {an(type(item).__name__)}, not a call. Bind the arguments first: {how}."
 
 
 @dataclass(frozen=True, slots=True)
