@@ -88,7 +88,12 @@ class Client:
     def submit(
         self, task: str, payload: Mapping[str, Any], *, options: Options | None = None, queue: str | None = None
     ) -> Handle[Any]:
-        """Submit a task by name; see `bind` for the arguments and `submit_one` for what is raised."""
+        """Submit a task by name; see `bind` for the arguments and `submit_one` for what is raised.
+
+        The names of the arguments are checked against what is published of the task (if anything is), and that the
+        values are plain JSON. Their types are not published: a value that does not fit is found by the worker, which
+        buries the task at once, as InvalidPayload.
+        """
         return self.submit_one(self.bind(task, payload, options=options, queue=queue).submission())
 
     async def asubmit(

@@ -351,6 +351,7 @@ def test_arguments_are_handed_over_as_the_signature_asks(app: App) -> None:
         ('{"photo":"p","width":1.5}', "`width` does not fit its type"),
         ('{"photo":"p","width":true}', "`width` does not fit its type"),
         ('{"photo":"p","width":1,"fast":1}', "`fast` does not fit its type"),
+        ('{"photo":"p","width":1,"width":2}', "the member 'width' stands twice"),
         ("[" * 100_000, "not JSON"),
     ],
 )

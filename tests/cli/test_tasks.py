@@ -32,6 +32,8 @@ def test_submit_reads_a_payload_from_standard_input(shop: Shop) -> None:
         ('{"key": 7}', "`key` does not fit its type"),
         ('{"key": "a", "widht": 7}', "no parameter 'widht'"),
         ("{}", "`key` is missing"),
+        ('{"key": "a", "key": "b"}', "the member 'key' stands twice"),
+        ('{"key": NaN}', "NaN is not JSON"),
     ],
 )
 def test_a_payload_that_does_not_fit_is_refused_before_anything_exists(shop: Shop, payload: str, says: str) -> None:

@@ -15,7 +15,7 @@ from tenure.cli.options import with_session
 from tenure.cli.queues import paused_text
 from tenure.cli.session import Reach, Session
 from tenure.cli.upkeep import reason_option
-from tenure.core.envelope import canonical
+from tenure.core.envelope import canonical, parse
 from tenure.core.errors import InvalidPayload, NotFinished, TaskFailed
 from tenure.core.submission import Options
 from tenure.core.task import Row, State
@@ -64,8 +64,8 @@ def read_payload(text: str) -> dict[str, Any]:
     if text == "-":
         text = sys.stdin.read()
     try:
-        value = json.loads(text)
-    except ValueError as error:
+        value = parse(text)
+    except (ValueError, RecursionError) as error:
         raise InvalidPayload(
             f"the payload is not JSON: {error}. Write an object of the task's arguments, in single quotes for the "
             'shell: \'{"name": "Ada"}\'.'

@@ -18,10 +18,11 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
-from tenure.core.envelope import canonical
+from tenure.core.envelope import canonical, parse
 from tenure.core.errors import InvalidPayload, InvalidTask
-from tenure.core.fidelity import difference, holds_set, names_set
+from tenure.core.fidelity import difference, holds_set, names_set, zoneless
 from tenure.core.submission import TaskFacts
+from tenure.core.words import an
 
 _BYTES_AS_BASE64 = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 """JSON has no bytes. As UTF-8, some would pass and some not; as base64, all do."""
@@ -223,6 +224,8 @@ def annotated_function(function: Callable[..., Any]) -> Any:
 
 def _proved(adapter: TypeAdapter[Any], value: Any, what: str, invalid: Callable[[str], InvalidPayload]) -> Any:
     """`value` as plain JSON data, once it is proved that it comes back as it is."""
+    if told := zoneless(value, what):
+        raise invalid(told)
     try:
         raw = adapter.dump_json(value, by_alias=True, round_trip=True, warnings="error")
         plain = json.loads(raw)
@@ -232,7 +235,8 @@ def _proved(adapter: TypeAdapter[Any], value: Any, what: str, invalid: Callable[
     except ValidationError as error:
         raise invalid(f"{what} would not be taken back from its JSON: {_first(error)}") from None
     except Exception as error:  # a serialiser or validator of the user's own may raise anything
-        raise invalid(f"{what}, a {type(value).__name__}, {_unwritten(error)}") from None
+        part = _misfit(adapter, value, what)
+        raise invalid(part or f"{what}, {an(type(value).__name__)}, {_unwritten(error)}") from None
     changed = difference(value, arrived, what)
     if changed:
         told_mend = "Send it" in changed  # a moment's own, and its type is not what is wrong with it
@@ -242,24 +246,41 @@ def _proved(adapter: TypeAdapter[Any], value: Any, what: str, invalid: Callable[
     return plain
 
 
+def _misfit(adapter: TypeAdapter[Any], value: Any, what: str) -> str | None:
+    """Which part of a value does not fit its type, as a sentence without its end; None where that cannot be said.
+
+    The serialiser names no place. So the value is written as it is, and the place is where it is not taken back, or
+    comes back as something else.
+    """
+    try:
+        arrived = adapter.validate_json(
+            adapter.dump_json(value, by_alias=True, round_trip=True, warnings="none"), strict=True
+        )
+    except ValidationError as error:
+        return f"{what} does not fit its type: {_first(error)}" if error.errors()[0]["loc"] else None
+    except Exception:  # whatever it is, it is the error that is being told
+        return None
+    changed = difference(value, arrived, what)
+    return f"{changed}. Send it as the type that its annotation names" if changed else None
+
+
 def _validated(adapter: TypeAdapter[Any], plain: Any, what: str, invalid: Callable[[str], InvalidPayload]) -> Any:
     try:
-        return adapter.validate_json(canonical(plain), strict=True)
+        value = adapter.validate_json(canonical(plain), strict=True)
     except ValidationError as error:
         raise invalid(f"{what} does not fit its type: {_first(error)}") from None
     except Exception as error:  # a validator of the user's own may raise anything
         raise invalid(f"{what} cannot be read: {_sentence(error)}") from None
+    if told := zoneless(value, what):
+        raise invalid(told)
+    return value
 
 
 def _loads(text: str, invalid: Callable[[str], InvalidPayload]) -> Any:
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return parse(text)
     except (ValueError, RecursionError) as error:
         raise invalid(f"not JSON ({_sentence(error)})") from None
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _first(error: ValidationError) -> str:

@@ -57,6 +57,21 @@ def canonical(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
 
 
+def parse(text: str) -> Any:
+    """What a JSON text says. Raises ValueError for what is not JSON, for NaN and its like, and for an object with one
+    member twice, of which each reader would take another; RecursionError for what is nested too deep."""
+    return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_members)
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the member {twice!r} stands twice in one object")
+    return members
+
+
 def digest_of(payload: str) -> str:
     """SHA-256 of a payload's canonical text, as 32 hex digits: what an idempotency key's payload is compared by."""
     return hashlib.sha256(payload.encode("utf-8")).hexdigest()[:32]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, time, timezone
 from decimal import Decimal
+from itertools import chain
+from types import NoneType
 from typing import Any
 
 from pydantic import BaseModel
@@ -36,17 +38,50 @@ def difference(sent: Any, arrived: Any, path: str) -> str | None:
 def holds_set(value: Any) -> bool:
     """Whether a set is anywhere in `value`, however many it holds. Its order differs between processes, so its text
     cannot be compared; that one element has one order only must not make a submit depend on its data."""
-    if isinstance(value, (set, frozenset)):
-        return True
+    return isinstance(value, (set, frozenset)) or any(holds_set(part) for _, part in _parts(value))
+
+
+def zoneless(value: Any, path: str) -> str | None:
+    """Where a datetime without a time zone is in `value`, which nobody may send, in Python or as JSON, since it would
+    be another moment on each machine: as a sentence without its end; None if there is none."""
+    place = _zoneless(value)
+    if place is None:
+        return None
+    return (
+        f"{path}{place} is a datetime without a time zone, which is another moment on each machine. "
+        "Send it with one: datetime.now(timezone.utc), .astimezone(timezone.utc), or in JSON with a Z at its end"
+    )
+
+
+def _zoneless(value: Any) -> str | None:
+    if isinstance(value, datetime):
+        return "" if value.tzinfo is None else None
+    for step, part in _parts(value):
+        place = _zoneless(part)
+        if place is not None:
+            return f"{_step(step)}{place}"
+    return None
+
+
+def _parts(value: Any) -> Iterable[tuple[Any, Any]]:
+    """What a value is made of, each with its step: an index, a member's name, or None for a member's key."""
+    if isinstance(value, (str, bytes, int, float, NoneType)):
+        return ()
     if isinstance(value, dict):
-        return any(holds_set(each) for each in value.values())
-    if isinstance(value, (list, tuple)):
-        return any(holds_set(each) for each in value)
+        return chain(((None, key) for key in value), value.items())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return enumerate(value)
     if isinstance(value, BaseModel):
-        return any(holds_set(each) for each in value.__dict__.values())
+        return chain(value.__dict__.items(), (value.__pydantic_extra__ or {}).items())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return any(holds_set(each) for each in _fields(value).values())
-    return False
+        return _fields(value).items()
+    return ()
+
+
+def _step(step: Any) -> str:
+    if step is None:
+        return " (a key)"
+    return f"[{step}]" if isinstance(step, int) else f".{step}"
 
 
 def names_set(schema: object) -> bool:
@@ -89,11 +124,6 @@ def _decimal(sent: Decimal, arrived: Decimal, path: str) -> str | None:
 
 def _moment(sent: Any, arrived: Any, path: str) -> str | None:
     zone = sent.tzinfo
-    if zone is None and isinstance(sent, datetime):
-        return (
-            f"{path} is a datetime without a time zone, which is another moment on each machine. "
-            "Send it with one: datetime.now(timezone.utc), or .astimezone(timezone.utc)"
-        )
     if not (zone is None or isinstance(zone, (timezone, TzInfo)) or str(zone) in UTC_NAMES):
         return (
             f"{path} would lose its time zone {zone} and arrive at a fixed offset. "
