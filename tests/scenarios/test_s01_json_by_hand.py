@@ -48,10 +48,10 @@ def test_what_a_submit_refuses_is_refused_as_json_too(annotation: Any, payload: 
     ("annotation", "value", "told"),
     [
         (Slot, Slot("soon"), "(at begins_at)"),  # type: ignore[arg-type] # a dataclass does not check its fields
-        (list[Slot], [Slot(), Slot(3.5)], "(at 1.begins_at)"),  # type: ignore[arg-type]
+        (list[Slot], [Slot(), Slot(3.5)], "(at 1.begins_at)"),  # type: ignore[arg-type] # as above
         (Photo, Photo.model_construct(key="k", taken_at=datetime(2024, 1, 1, tzinfo=UTC), size=(1, "x")), "size.1"),
         (list[Photo], ["p1.jpg"], "(at 0)"),
-        (dict[str, Slot], {"a": Slot(["x"])}, "(at a.begins_at)"),  # type: ignore[arg-type]
+        (dict[str, Slot], {"a": Slot(["x"])}, "(at a.begins_at)"),  # type: ignore[arg-type] # as above
     ],
     ids=str,
 )
