@@ -58,6 +58,12 @@ class Keys:
             now = self._clock.now_ms()
             self.change(row.queue, row.ordering_key, lambda state: halting.halt(state, row.id, now))
 
+    def lane(self, row: Row) -> str:
+        """The group of SQS in which a task is sent whose key is not open: past those that arrived since. Empty for any
+        other task, which goes to its key's own group. Raises ServiceError."""
+        state = self.get(row.queue, row.ordering_key) if self.halts(row.queue) and row.ordering_key else None
+        return halting.lane(state, row.id) if state is not None else ""
+
     def park(self, row: Row, sequence: str) -> bool:
         """Note that a task waits; its row is parked after this. False if the key has no room. Raises ServiceError."""
         full: list[bool] = []

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tenure.application import App
+from tenure.core import halting
 from tenure.core.errors import UsageError
 from tenure.core.halting import WAITING_MAX, KeyPhase, KeyState, Waiting, has_room
 from tenure.core.outcome import GiveUp
@@ -250,6 +251,20 @@ def test_a_key_keeps_as_many_as_its_item_can() -> None:
     full = KeyState(queue="ledger", key="k", phase=KeyPhase.HALTED, waiting=places)
     assert not has_room(full, "new")
     assert has_room(full, "t3")
+
+
+def test_what_is_sent_for_a_full_key_passes_those_that_it_has_no_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A retried head, and then what is released, do not wait behind arrivals that lock the key's group in SQS."""
+    monkeypatch.setattr(halting, "WAITING_MAX", 1)
+    ledger = Ledger(broken={"a1"})
+    ledger.submit("a1", "a2", "a3", "a4", "a5")
+    ledger.work()
+    assert [ledger.state(name) for name in ("a2", "a3")] == [State.WAITING, State.QUEUED]
+    ledger.broken.clear()
+    ledger.ran.clear()
+    ledger.halted.retry_heads("ledger", "k", "ann", "mended")
+    ledger.sweep(40)
+    assert ledger.ran == ["a1", "a2", "a3", "a4", "a5"]
 
 
 Act = Callable[[Parts], Any]

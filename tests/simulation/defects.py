@@ -11,7 +11,7 @@ from unittest import mock
 
 import tenure.rows
 from tenure.adapters.memory.store import MemoryStore
-from tenure.core import decide, draft, ingest, lease, letter, machine
+from tenure.core import decide, draft, halting, ingest, lease, letter, machine
 from tenure.core.decide import Settlement
 from tenure.core.outcome import named
 from tenure.core.task import Row
@@ -21,7 +21,6 @@ from tenure.maintenance.scan import Scan
 from tenure.worker import settling
 from tenure.worker.engine import Engine
 from tenure.worker.holder import Holder
-from tenure.worker.intake import Intake
 from tenure.worker.settling import Settler
 
 
@@ -272,11 +271,9 @@ def keys_are_not_halted() -> Any:
     return mock.patch.object(Keys, "halt", return_value=None)
 
 
-def arrivals_of_a_halted_key_stay_in_the_queue() -> Any:
-    """R24: what arrives is handed back, and a retried head never gets past it."""
-    return mock.patch.object(
-        Intake, "_park", lambda self, keys, held, row: self.give_back(held, 600, "its ordering key is halted")
-    )
+def released_tasks_stay_in_their_group() -> Any:
+    """R24: a retried head and what is released wait behind arrivals that their key has no room for, for ever."""
+    return mock.patch.object(halting, "lane", return_value="")
 
 
 # ---- letters -------------------------------------------------------------------------------------------------------

@@ -111,7 +111,7 @@ PLANTED: tuple[Planted, ...] = (
     Planted("a buried head halts its key", defects.keys_are_not_halted, "halted", "out of order"),
     Planted(
         "a retried head passes those that wait",
-        defects.arrivals_of_a_halted_key_stay_in_the_queue,
+        defects.released_tasks_stay_in_their_group,
         "decided",
         "unfinished",
     ),

@@ -25,7 +25,7 @@ from tests.simulation.settings import (
     Setting,
     coarse_ticks,
     setting_of,
-    short_lives,
+    small_bounds,
 )
 from tests.simulation.workload import Planned, draw
 
@@ -68,7 +68,7 @@ class Play:
 
     def run(self) -> Evidence:
         """Rough, then calm, until everything has ended or a virtual day has passed."""
-        with coarse_ticks(), short_lives(self.setting.life_seconds), self.world:
+        with coarse_ticks(), small_bounds(self.setting), self.world:
             for planned in self.plan:
                 for number, at_seconds in enumerate(planned.submit_at_seconds):
                     self._start_producer(planned, number, at_seconds)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tenure.adapters.memory import Faults
-from tenure.core import limits
+from tenure.core import halting, limits
 from tenure.worker import holder, poller
 from tests.simulation.fault import Terms
 from tests.simulation.workload import Mix
@@ -51,6 +51,8 @@ class Setting:
     """What the ordered queue does when a head is buried."""
     life_seconds: int = limits.ROW_LIFE_SECONDS_MIN
     """How long a final row is remembered."""
+    waiting_max: int = halting.WAITING_MAX
+    """How many tasks a halted key keeps; later ones stay in SQS."""
     stop_seconds: float = poller.STOP_SECONDS
     """What running handlers get when a Fargate worker is told to stop."""
     decide: float = 0.0
@@ -109,6 +111,7 @@ SETTINGS: dict[str, Setting] = {
         stall=0.15,
         on_bury="halt",
         decide=0.25,
+        waiting_max=3,
         replay=0.03,
         discard=0.02,
         junk=0.05,
@@ -118,6 +121,7 @@ SETTINGS: dict[str, Setting] = {
         mix=Mix(tasks=14, ordered=1.0, span_seconds=400, deadly=0.1, doomed=0.3),
         on_bury="halt",
         decide=0.5,
+        waiting_max=2,
         patience_seconds=0.0,
     ),
     "lives": Setting(
@@ -148,14 +152,14 @@ def setting_of(seed: int) -> str:
 
 
 @contextmanager
-def short_lives(seconds: int) -> Iterator[None]:
-    """Final rows are forgotten after so long, so that a task's next life begins within a run."""
-    before = limits.ROW_LIFE_SECONDS_MIN
-    limits.ROW_LIFE_SECONDS_MIN = seconds
+def small_bounds(setting: Setting) -> Iterator[None]:
+    """Bounds that a run would never reach: a task's next life begins, and a halted key has no room left."""
+    before = limits.ROW_LIFE_SECONDS_MIN, halting.WAITING_MAX
+    limits.ROW_LIFE_SECONDS_MIN, halting.WAITING_MAX = setting.life_seconds, setting.waiting_max
     try:
         yield
     finally:
-        limits.ROW_LIFE_SECONDS_MIN = before
+        limits.ROW_LIFE_SECONDS_MIN, halting.WAITING_MAX = before
 
 
 @contextmanager

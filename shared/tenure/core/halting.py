@@ -105,6 +105,17 @@ def park(state: KeyState, task_id: str, sequence: str) -> KeyState:
     )
 
 
+def lane(state: KeyState, task_id: str) -> str:
+    """The group in which a retried head or a released task is sent; empty for any other task.
+
+    Not the key's own: there, arrivals that the item has no room for are handed back and lock the group, and nothing
+    behind them would ever be received. The item decides about order, not the group: the key is open again only after
+    all that were sent in its lane have ended.
+    """
+    sent = task_id in state.heads or any(each.id == task_id for each in state.released)
+    return f"{state.key} (released)" if sent and state.phase is not KeyPhase.OPEN else ""
+
+
 def has_room(state: KeyState, task_id: str) -> bool:
     """Whether the task may wait in the item."""
     return state.place(task_id) is not None or len(state.waiting) + len(state.released) < WAITING_MAX

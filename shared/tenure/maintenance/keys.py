@@ -68,9 +68,9 @@ class HaltedKeys:
         if new.phase is KeyPhase.OPEN:
             counts["opened"] += 1
             self._parts.telemetry.emit("key.opened", queue=new.queue, key=new.key)
-        self._send([row for each in new.released if (row := rows.get(each.id)) is not None], counts)
+        self._send(new, [row for each in new.released if (row := rows.get(each.id)) is not None], counts)
 
-    def _send(self, rows: Sequence[Row], counts: Counter[str]) -> None:
+    def _send(self, state: KeyState, rows: Sequence[Row], counts: Counter[str]) -> None:
         """Send released tasks that are off SQS, one after another: a send that fails lets none behind it pass."""
         for row in rows:
             if row.state is not State.WAITING:
@@ -80,7 +80,7 @@ class HaltedKeys:
                 counts["failed"] += 1
                 return
             queue = self._parts.main(self._parts.topology.tier(row.queue, row.tier))
-            sent = queue.send_many([message_of(new, ordered=True)])[0]
+            sent = queue.send_many([message_of(new, ordered=True, lane=halting.lane(state, row.id))])[0]
             if not isinstance(sent, Sent):
                 counts["failed"] += 1
                 self._parts.telemetry.emit("reconcile.unsent", task_id=row.id, queue=row.queue, code=sent.code)
@@ -110,7 +110,8 @@ class HaltedKeys:
             new = machine.replay(row, self._parts.stamp(by), reason)
             if isinstance(self._rows.replace(row, new), Stands):
                 tier = self._parts.topology.tier(row.queue, row.tier)
-                self._parts.main(tier).send_many([message_of(new, ordered=True)])  # not sent: reconcile sends it
+                message = message_of(new, ordered=True, lane=halting.lane(state, row.id))
+                self._parts.main(tier).send_many([message])  # not sent: reconcile sends it
                 self._parts.telemetry.emit("task.replayed", task_id=row.id, task=row.task, queue=row.queue, by=by)
                 done += 1
         self._audit.end(begun, {"retried": done})

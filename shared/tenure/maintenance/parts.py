@@ -50,10 +50,13 @@ class Parts:
         return Stamp(self.clock.now_ms(), self.entropy.token(), by)
 
 
-def message_of(row: Row, *, ordered: bool, delay_seconds: int = 0) -> Send:
-    """The message for a row as it stands. A payload beside the row travels as a reference, so nothing is read."""
+def message_of(row: Row, *, ordered: bool, delay_seconds: int = 0, lane: str = "") -> Send:
+    """The message for a row as it stands. A payload beside the row travels as a reference, so nothing is read.
+
+    lane: the group of an ordered task whose key is not open, see Keys.lane.
+    """
     payload = row.payload.value if row.payload is not None and row.payload.kind == "inline" else None
-    group = row.ordering_key if ordered else row.tenant
+    group = (lane or row.ordering_key) if ordered else row.tenant
     return Send(
         body=encode(envelope_of(row, payload)),
         group=group_id(group) if group else "",

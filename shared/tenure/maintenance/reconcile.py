@@ -18,6 +18,7 @@ from tenure.core.decide import End, LookAgain, Reconciled, Resend, SendLetter, S
 from tenure.core.errors import InvalidTopology, ServiceError, UnsupportedVersion
 from tenure.core.task import Row
 from tenure.core.topology import Tier
+from tenure.keys import Keys
 from tenure.maintenance.keys import HaltedKeys
 from tenure.maintenance.parts import Parts, letter_send, message_of
 from tenure.maintenance.restore import watch_table
@@ -91,6 +92,7 @@ class _Run:
     def __init__(self, parts: Parts, by: str, stop_at_ms: int | None) -> None:
         self._parts = parts
         self._rows = parts.rows
+        self._keys = Keys.of(parts.topology, parts.store, parts.clock, parts.entropy)
         self._by = by
         self._stop_at_ms = stop_at_ms
         self._counts: Counter[str] = Counter()
@@ -213,7 +215,10 @@ class _Run:
         if not stand:
             return
         queue = self._parts.main(tier)
-        sends = [message_of(made.row, ordered=tier.ordered, delay_seconds=made.delay_seconds) for made in stand]
+        sends = [
+            message_of(made.row, ordered=tier.ordered, delay_seconds=made.delay_seconds, lane=self._lane(made.row))
+            for made in stand
+        ]
         for made, sent in zip(stand, queue.send_many(sends), strict=True):
             if isinstance(sent, Sent):
                 self._counts["resent"] += 1
@@ -221,6 +226,13 @@ class _Run:
             else:
                 self._counts["unsent"] += 1
                 self._tell("reconcile.unsent", made.row, code=sent.code, error=sent.message)
+
+    def _lane(self, row: Row) -> str:
+        try:
+            return self._keys.lane(row)
+        except ServiceError as error:  # in its key's own group it is late at the worst
+            self._failed(f"key {row.queue}/{row.ordering_key}", error)
+            return ""
 
     def _send_letters(self, tier: Tier, rows: Sequence[Row]) -> None:
         if not rows:

@@ -140,7 +140,8 @@ class Scan:
             self._tell("letter.expiring", found.row, message_id=found.delivery.message_id, why=made.why)
 
     def _send_back(self, found: Found, made: SendBack) -> bool:
-        message = message_of(made.row, ordered=self._tier.ordered, delay_seconds=made.delay_seconds)
+        lane = self._keys.lane(made.row)
+        message = message_of(made.row, ordered=self._tier.ordered, delay_seconds=made.delay_seconds, lane=lane)
         sent = self._parts.main(self._tier).send_many([message])[0]
         if isinstance(sent, Sent):
             self.counts["sent_back"] += 1

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from tenure.core.errors import ServiceError
 from tenure.core.task import Row
 from tenure.core.topology import Tier
+from tenure.keys import Keys
 from tenure.maintenance.parts import Parts, message_of
 from tenure.ports import Sent
 
@@ -29,7 +30,8 @@ def send_replayed(parts: Parts, rows: Sequence[Row]) -> int:
 
 
 def _send(parts: Parts, tier: Tier, rows: Sequence[Row]) -> int:
-    sends = [message_of(row, ordered=tier.ordered) for row in rows]
+    keys = Keys.of(parts.topology, parts.store, parts.clock, parts.entropy)
+    sends = [message_of(row, ordered=tier.ordered, lane=keys.lane(row)) for row in rows]
     unsent = 0
     for row, sent in zip(rows, parts.main(tier).send_many(sends), strict=True):
         if isinstance(sent, Sent):
