@@ -239,8 +239,9 @@ class Auditor:
     def _letters(self) -> None:
         """A dead letter has a letter and its row knows; nothing else has one."""
         letters = {m.envelope.id for m in self._evidence.mail if m.envelope and m.letter and m.what == "sent"}
+        missing = self._evidence.bells_missing()
         for row in self._evidence.rows.values():
-            if row.state is State.DEAD_LETTERED and (row.id not in letters or not row.letter_confirmed):
+            if row.state is State.DEAD_LETTERED and (row.id not in letters or row.id in missing):
                 self._fault("dead without a letter", row.id)
             if row.state is not State.DEAD_LETTERED and row.id in letters and not row.replays:
                 self._fault("letter of a living task", row.id)

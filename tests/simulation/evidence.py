@@ -11,7 +11,7 @@ from tenure.adapters.memory.queue import MemoryQueue
 from tenure.adapters.memory.scheduler import LATE
 from tenure.core.envelope import Envelope, decode
 from tenure.core.errors import DecodeError
-from tenure.core.task import FINAL, Row, Stored
+from tenure.core.task import FINAL, Row, State, Stored
 from tenure.core.topology import Topology
 from tenure.ports import Item
 from tenure.rows import to_row
@@ -138,6 +138,11 @@ class Evidence:
     def letters_left(self) -> set[str]:
         """Ids of the messages in the DLQs, one that came back after its delete among them."""
         return {message.message_id for queue in self._deads for message in queue.all()}
+
+    def bells_missing(self) -> list[str]:
+        """Ids of dead letters whose letter is not confirmed, those apart that somebody has discarded."""
+        dead = [row for row in self.rows.values() if row.state is State.DEAD_LETTERED and not row.letter_confirmed]
+        return [row.id for row in dead if row.disposition is None or row.disposition.kind != "discarded"]
 
     def process(self) -> str:
         """Who acts now."""

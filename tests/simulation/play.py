@@ -11,7 +11,6 @@ from tenure.adapters.memory import Faults, World
 from tenure.adapters.memory.lambda_poller import LambdaPoller
 from tenure.adapters.memory.process import Process
 from tenure.core.errors import KeyConflict, ServiceError, SubmitRefused
-from tenure.core.task import State
 from tenure.core.topology import Pool, Queue, Topology
 from tenure.ports import Send, Sent
 from tenure.worker.poller import Poller
@@ -99,7 +98,7 @@ class Play:
     def _over(self) -> bool:
         if self.evidence.open_rows or self._submitting or self.evidence.messages_left or self.evidence.keys_halted:
             return False
-        return all(row.letter_confirmed for row in self.evidence.rows.values() if row.state is State.DEAD_LETTERED)
+        return not self.evidence.bells_missing()
 
     def _skew_ms(self) -> int:
         most = self.setting.skew_ms
