@@ -98,6 +98,17 @@ def test_an_environment_that_is_not_there_is_named_with_those_that_are(shop: Sho
     assert "Environments there: dev" in " ".join(result.stderr.split())
 
 
+@pytest.mark.parametrize("command", ["dev", "worker"])
+def test_an_app_of_another_name_is_refused(shop: Shop, command: str) -> None:
+    """The file's name and the App's are one: else what is submitted lies where no worker looks. Told by both names."""
+    file = shop.directory / "environments" / "dev.toml"
+    file.write_text(file.read_text().replace('name = "shop"', 'name = "other"'))
+    result = shop.run(command)
+    assert result.exit_code == 2
+    told = " ".join(result.stderr.split())
+    assert "the App is called 'shop' and environments/dev.toml says 'other'" in told
+
+
 def test_explain_keeps_a_usage_errors_own_words() -> None:
     """What the core has said well is not said again differently."""
     assert explain(ServiceError("as it is")) == (1, "as it is")

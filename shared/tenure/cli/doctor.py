@@ -110,13 +110,7 @@ class _Examination:
     def _app(self) -> str:
         if self._session.file is None:
             return "not looked for without an environment file"
-        app = self._session.load_app()
-        app.check(self._session.file.topology)
-        if app.name != self._session.file.topology.app:
-            raise Wrong(
-                f"the App is called {app.name!r} and the environment file says {self._session.file.topology.app!r}; "
-                "its messages would go to queues of another name. Make them the same."
-            )
+        app = self._session.fitting_app(self._session.file.topology)
         return f"{self._session.app_path}: {render.count(len(app.tasks), 'task')}, all fit their queues"
 
     # ---- what answers ----------------------------------------------------------------------------------------------

@@ -154,7 +154,7 @@ def audit(session: Session, since: str, action: str | None, by: str | None, limi
         raise click.exceptions.Exit(NOTHING)
 
 
-def counts_text(counts: Mapping[str, Any]) -> str:
+def counts_text(counts: object) -> str:
     """A record's counts as a person reads them: "3 replayed, 1 skipped", "not paused"; what is zero is left out."""
     if not isinstance(counts, Mapping):
         return "" if counts is None else str(counts)

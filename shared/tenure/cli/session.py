@@ -109,7 +109,7 @@ class Session:
         if self.file is not None:
             return self.file.topology.app
         raise UsageError(
-            f"which app is meant? There is no environment file {self._shown(self.file_path)} here. Run tenure from "
+            f"which app is meant? There is no environment file {self.shown(self.file_path)} here. Run tenure from "
             "your project's root, name the app with --app, or begin a project with `tenure init`."
         )
 
@@ -121,7 +121,7 @@ class Session:
         if self.file is not None:
             return self.file.app
         raise UsageError(
-            f"where is the app's code? There is no environment file {self._shown(self.file_path)} here. Run tenure "
+            f"where is the app's code? There is no environment file {self.shown(self.file_path)} here. Run tenure "
             "from your project's root, or say --app module:attribute."
         )
 
@@ -147,7 +147,7 @@ class Session:
         mend = (
             "Correct --app module:attribute, or leave it out."
             if self.has_app_path
-            else f"Correct `app` in {self._shown(self.file_path)}, or say --app module:attribute."
+            else f"Correct `app` in {self.shown(self.file_path)}, or say --app module:attribute."
         )
         try:
             found = getattr(importlib.import_module(module), attribute, None)
@@ -164,6 +164,17 @@ class Session:
                 f"{self.app_path} {what}; it must be the tenure.App that the tasks are declared on. {mend}"
             )
         return found
+
+    def fitting_app(self, topology: Topology) -> App:
+        """The App, which goes by the environment's name and whose tasks fit its queues. Raises UsageError."""
+        app = self.load_app()
+        if app.name != topology.app:
+            raise UsageError(
+                f"the App is called {app.name!r} and {self.shown(self.file_path)} says {topology.app!r}: its messages "
+                "would go to queues of another name. Make them the same."
+            )
+        app.check(topology)
+        return app
 
     def reach(self) -> Reach:
         """The environment, connected to. The same for the whole run.
@@ -198,5 +209,6 @@ class Session:
         self.console.print()
         self.console.print(text, style="bold")
 
-    def _shown(self, path: Path) -> str:
+    def shown(self, path: Path) -> str:
+        """A path as a person in the project's directory would write it."""
         return str(path.relative_to(self.directory)) if path.is_relative_to(self.directory) else str(path)

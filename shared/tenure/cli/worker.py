@@ -34,7 +34,8 @@ def worker(session: Session, pool: str | None, log_level: str) -> None:
     from tenure.wiring.producer import read_published
     from tenure.wiring.worker import worker_of
 
-    app = session.load_app()
+    own = session.file is not None and not session.names_app
+    app = session.fitting_app(session.project().topology) if own else session.load_app()
     clients, where = clients_for(session)
     topology, _ = read_published(app.name, session.environment, clients.ssm)
     chosen = pool_of(topology, pool)

@@ -36,12 +36,17 @@ class Snapshot:
     def events(self, limit: int) -> list[tuple[Happening, Row]]:
         """The latest happenings of all tasks, latest first."""
         told = [
-            (happening.at_ms if isinstance(happening.at_ms, int) else 0, row.id, place, happening, row)
+            (moment(happening.at_ms), row.id, place, happening, row)
             for row in self.rows
             for place, happening in enumerate(row.history)
         ]
         told.sort(key=lambda each: each[:3], reverse=True)  # by place too: a millisecond can hold several of a task
         return [(happening, row) for *_, happening, row in told[:limit]]
+
+
+def moment(at_ms: object) -> int:
+    """To sort by: a time that a row holds, 0 where it is none."""
+    return at_ms if isinstance(at_ms, int) else 0
 
 
 def take(table: str) -> Snapshot:
