@@ -93,6 +93,29 @@ def test_what_a_producer_says_goes_before_the_variable(said: Any, environ: dict[
         config.producer_config(None, {})
 
 
+def test_a_name_that_is_none_is_told_with_where_it_came_from() -> None:
+    """What the program said, or the variable, by its name; and the rule in words, without a pattern."""
+    for said, environ, told in (
+        ("Prod!", {"TENURE_ENVIRONMENT": "dev"}, "environment='Prod!': must be a name: a lower-case letter"),
+        (None, {"TENURE_ENVIRONMENT": "Prod!"}, "the variable TENURE_ENVIRONMENT='Prod!': must be a name"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            config.producer_config(said, environ)
+        assert str(caught.value).startswith(told)
+        assert "^" not in str(caught.value)
+    with pytest.raises(UsageError, match=r"the variable TENURE_POOL='Quick!': must be a name: .*\. Rename it\."):
+        config.worker_config(WORKER | {"TENURE_POOL": "Quick!"})
+    with pytest.raises(UsageError, match="the variable TENURE_APP='shop': must be module:attribute"):
+        config.worker_config(WORKER | {"TENURE_APP": "shop"})
+
+
+def test_the_region_is_what_awss_own_documentation_says() -> None:
+    """AWS_REGION, which this SDK does not read by itself; what it does read is left to it."""
+    assert config.region({"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "us-east-1"}) == "eu-west-1"
+    assert config.region({"AWS_DEFAULT_REGION": "us-east-1"}) is None
+    assert config.region({"AWS_REGION": ""}) is None
+
+
 def test_a_producer_in_a_worker_may_speak_to_another_environment() -> None:
     """The worker's own topology is then left alone."""
     assert config.producer_config("test", WORKER).topology == topology()

@@ -7,6 +7,7 @@ TENURE_POOL          the pool that a worker belongs to
 TENURE_TOPOLOGY      the topology, or the part of it that is needed, as JSON; without it, what is published is read
 TENURE_LOG_LEVEL     "INFO" by default
 TENURE_LIVENESS_FILE where a poller tells that it is alive; LIVENESS_FILE by default
+AWS_REGION, AWS_ENDPOINT_URL, and what AWS sets in its own runtimes
 TENURE_PATIENCE_SECONDS for how long a worker waits for each answer at least; the embedded stack sets it, AWS needs none
 """
 
@@ -20,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from tenure.core.environment import MODULE_AND_ATTRIBUTE
 from tenure.core.errors import InvalidTopology, UsageError
+from tenure.core.explain import explain
 from tenure.core.topology import Name, Topology
 
 LIVENESS_FILE = "/tmp/tenure-alive"
@@ -95,11 +97,17 @@ def endpoint_url(environ: Mapping[str, str] | None = None) -> str | None:
     return _variables(environ).get("AWS_ENDPOINT_URL") or None
 
 
+def region(environ: Mapping[str, str] | None = None) -> str | None:
+    """AWS_REGION; None where it is not set, and the SDK looks at AWS_DEFAULT_REGION and the profile, as it does by
+    itself. AWS's other SDKs, its documentation and Lambda all say AWS_REGION, which this SDK does not read."""
+    return _variables(environ).get("AWS_REGION") or None
+
+
 def producer_config(environment: str | None = None, environ: Mapping[str, str] | None = None) -> ProducerConfig:
     """A producer's configuration; `environment` goes before TENURE_ENVIRONMENT.
 
     A TENURE_TOPOLOGY of another environment than the one asked for is not used. Raises UsageError where nothing names
-    the environment, and InvalidTopology for a TENURE_TOPOLOGY that cannot be read.
+    the environment, or what does is no name, and InvalidTopology for a TENURE_TOPOLOGY that cannot be read.
     """
     variables = _variables(environ)
     chosen = environment or variables.get("TENURE_ENVIRONMENT")
@@ -108,7 +116,8 @@ def producer_config(environment: str | None = None, environ: Mapping[str, str] |
     topology = _topology(variables)
     if topology is not None and topology.environment != chosen:
         topology = None
-    return _read(ProducerConfig, {"environment": chosen, "topology": topology, **_log_level(variables)})
+    said = {"environment": f"environment={environment!r}"} if environment else {}
+    return _read(ProducerConfig, {"environment": chosen, "topology": topology, **_log_level(variables)}, said)
 
 
 def maintenance_config(environ: Mapping[str, str] | None = None) -> MaintenanceConfig:
@@ -172,7 +181,8 @@ _VARIABLE = {
 }
 
 
-def _read(model: type[C], values: Mapping[str, object]) -> C:
+def _read(model: type[C], values: Mapping[str, object], said: Mapping[str, str] | None = None) -> C:
+    """`values` as the model. `said`: those that did not come from a variable, as the caller said them."""
     try:
         return model.model_validate(values)
     except ValidationError as error:
@@ -181,5 +191,6 @@ def _read(model: type[C], values: Mapping[str, object]) -> C:
         told = _VARIABLE.get(name, name)
         if name in _VARIABLE and values.get(name) is None:
             raise UsageError(f"the variable {told} is not set. Set it where this program is started.") from None
-        what = f"the variable {told}={values.get(name)!r}: " if name else ""
-        raise UsageError(f"{what}{first['msg'].removeprefix('Value error, ')}.") from None
+        what = (said or {}).get(name) or f"the variable {told}={values.get(name)!r}"
+        rule = explain(error, "", model)[0].removeprefix(f"{name}: ")
+        raise UsageError(f"{what}: {rule}" if name else f"{rule}.") from None

@@ -150,6 +150,18 @@ def test_a_receive_is_never_repeated_by_the_sdk():
     assert list(tries.values()) == [1, 3]
 
 
+def test_the_region_is_what_is_said_then_aws_region_then_the_sdks_own(monkeypatch):
+    """botocore reads AWS_DEFAULT_REGION only; Lambda and AWS's documentation say AWS_REGION."""
+    monkeypatch.delenv("AWS_REGION")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    assert Clients(lambda: NOW_MS).sqs.meta.region_name == "us-east-1"
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    assert Clients(lambda: NOW_MS).sqs.meta.region_name == "eu-west-1"
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    assert Clients(lambda: NOW_MS).ssm.meta.region_name == "eu-west-1"
+    assert Clients(lambda: NOW_MS, region="eu-north-1").sqs.meta.region_name == "eu-north-1"
+
+
 def test_clients_are_made_once():
     """Making one takes a tenth of a second."""
     clients = Clients(lambda: NOW_MS, region="us-east-1", endpoint_url="http://127.0.0.1:1")

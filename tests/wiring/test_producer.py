@@ -193,12 +193,8 @@ def test_an_endpoint_that_is_set_goes_before_the_note(elsewhere: Path, monkeypat
     running.leave(elsewhere, running.Running("http://127.0.0.1:1", os.getpid(), "shop", "test"))
     here = Session("test", None, wants_json=False, opener=Opener(), directory=elsewhere)
     assert clients_for(here)[1] == "the embedded stack at http://127.0.0.1:1"
-    for name, value in (
-        ("REGION", "eu-west-1"),
-        ("DEFAULT_REGION", "eu-west-1"),
-        ("ENDPOINT_URL", "http://127.0.0.1:2"),
-    ):
-        monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:2")
     clients, where = clients_for(here)
     assert where == "http://127.0.0.1:2" == clients.sqs.meta.endpoint_url
     assert embedded_stack(elsewhere, "test") is None
@@ -210,7 +206,6 @@ def test_an_sdk_that_is_not_set_up_is_told_in_tenures_words(elsewhere: Path, mon
     with pytest.raises(ServiceError, match=r"AWS region: none is set\. Set AWS_REGION.*`tenure dev`"):
         app.connect(environment="test")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     with pytest.raises(ServiceError, match=r"AWS credentials: .*aws sso login"):
         app.connect(environment="test")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from botocore.config import Config
 
+from tenure import config
 from tenure.core import limits
 
 if TYPE_CHECKING:
@@ -88,8 +89,8 @@ class Clients:
     """One process's clients, each made when it is first asked for. All share one account of the service's clock.
 
     local_ms: the machine's clock (ServerTime). region, endpoint_url, credentials (access key id, secret access key),
-    profile: where not left to the SDK's own configuration. patience_seconds: every answer is waited for at least so
-    long, where nobody holds a lease meanwhile.
+    profile: where not left to AWS_REGION and the SDK's own configuration. patience_seconds: every answer is waited for
+    at least so long, where nobody holds a lease meanwhile.
     """
 
     def __init__(
@@ -105,7 +106,10 @@ class Clients:
         self.server_time = ServerTime(local_ms)
         key_id, secret = credentials or (None, None)
         self._session = boto3.session.Session(
-            region_name=region, aws_access_key_id=key_id, aws_secret_access_key=secret, profile_name=profile
+            region_name=region or config.region(),
+            aws_access_key_id=key_id,
+            aws_secret_access_key=secret,
+            profile_name=profile,
         )
         self._endpoint_url = endpoint_url
         self._patience_seconds = patience_seconds
@@ -147,7 +151,7 @@ class Clients:
         return told["Account"], told["Arn"]
 
     def _client(self, service: str, answer_seconds: int, tries: int = TRIES) -> Any:
-        config = Config(
+        settings = Config(
             retries={"mode": "standard", "total_max_attempts": tries},
             connect_timeout=CONNECT_SECONDS,
             read_timeout=max(answer_seconds, self._patience_seconds),
@@ -155,6 +159,6 @@ class Clients:
             max_pool_connections=CONNECTIONS,
             user_agent_extra="tenure",
         )
-        client = self._session.client(service, endpoint_url=self._endpoint_url, config=config)  # type: ignore[call-overload] # one place for all services
+        client = self._session.client(service, endpoint_url=self._endpoint_url, config=settings)  # type: ignore[call-overload] # one place for all services
         self.server_time.listen(client.meta.events)
         return client
