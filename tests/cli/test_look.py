@@ -138,7 +138,7 @@ def test_why_and_wait_say_that_the_queue_is_paused(shop: Shop, ids: dict[str, st
     assert "Queue media is paused" in told
     assert "the disk is full. Resume: tenure resume media" in told
     waited = shop.run("wait", handle.id, "--timeout", "1s")
-    assert (waited.exit_code, "Queue media is paused" in waited.stderr) == (1, True)
+    assert (waited.exit_code, "Queue media is paused" in waited.stderr) == (5, True)
     assert "paused" in json.loads(shop.run("why", handle.id, "-o", "json").stdout)
     shop.client.handle(handle.id).cancel("enough")
     assert "paused" not in shop.run("why", handle.id).stdout

@@ -31,6 +31,7 @@ def test_every_command_but_init_takes_the_common_options(name: str) -> None:
     """--env, --app and -o, everywhere the same."""
     command = cli.get_command(click.Context(cli), name)  # type: ignore[attr-defined] # click types it as a Command
     options = {option for parameter in command.params for option in parameter.opts}
+    assert "Every command but init takes --env" in CliRunner().invoke(cli, ["--help"]).output
     assert name == "init" or {"--env", "--app", "-o", "--output"} <= options
 
 

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tenure.core.errors import ServiceError
+from tenure.handle import Cancellation, Handle
 from tests.cli import states
 from tests.cli.conftest import Shop
 
@@ -82,11 +84,55 @@ def test_wait_for_several_exits_4_when_only_some_completed(shop: Shop) -> None:
 
 
 def test_wait_gives_up_after_its_timeout(shop: Shop) -> None:
-    """A task that nobody runs: exit 1, its state, and virtual time only."""
+    """A task that nobody runs: its state, that it goes on and how to wait again; its exit code is no failure's."""
     task_id = shop.submit("render", {"month": "a"})
     result = shop.run("wait", task_id, "--timeout", "3s")
-    assert result.exit_code == 1
-    assert "is queued after 3s" in result.stderr
+    assert result.exit_code == 5
+    assert result.stderr == (
+        f"Not yet: task {task_id} is still queued after 3s, and goes on. Wait again: tenure wait {task_id}\n"
+    )
+    submitted = shop.run("submit", "render", '{"month": "a"}', "--wait", "--timeout", "3s", "-o", "json")
+    assert (submitted.exit_code, json.loads(submitted.stdout)["state"]) == (5, "queued")
+
+
+def test_ctrl_c_ends_the_wait_and_not_the_task(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says so, and how to wait again."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(shop.world.clock), "sleep", interrupted)
+    for line in (["submit", "render", '{"month": "a"}', "--wait"], ["wait", shop.submit("render", {"month": "b"})]):
+        result = shop.run(*line)
+        assert result.exit_code == 5
+        task_id = result.stderr.split()[-1]
+        assert f"nothing else stopped. Wait again: tenure wait {task_id}" in result.stderr
+        assert states.row_of(shop, task_id).state.value == "queued"
+
+
+@pytest.mark.parametrize("option", ["--timeout", "--delay", "--deadline"])
+def test_every_option_is_looked_at_before_anything_is_submitted(shop: Shop, option: str) -> None:
+    """A duration that is none is exit 2 with the option's name, in JSON for who asked for it, and no task."""
+    line = ["submit", "render", '{"month": "a"}', "--wait", option, "1 parsec"]
+    result = shop.run(*line)
+    assert (result.exit_code, f"{option}: '1 parsec' is not a duration" in result.stderr) == (2, True)
+    as_json = shop.run(*line, "-o", "json")
+    assert json.loads(as_json.stderr)["message"].startswith(option)
+    assert (shop.world.store.all(), shop.opened) == ([], [])
+
+
+def test_wait_looks_at_every_id(shop: Shop) -> None:
+    """One that is not there is told as that, the others as ever; 4 where some completed, 3 where none is there."""
+    done, waiting = shop.submit("render", {"month": "a"}), shop.submit("render", {"month": "b"})
+    states.completed(shop, done)
+    some = shop.run("wait", "nope", done)
+    assert some.exit_code == 4
+    assert "no task 'nope'" in some.stderr
+    assert f'{done}  {{"pages": 12}}' in some.stdout
+    told = json.loads(shop.run("wait", "nope", done, "-o", "json").stdout)
+    assert [(one["id"], one["state"]) for one in told] == [("nope", "not_found"), (done, "completed")]
+    assert shop.run("wait", "nope", "neither").exit_code == 3
+    assert shop.run("wait", "nope", waiting, "--timeout", "1s").exit_code == 5
 
 
 def test_cancel_ends_what_waits_and_asks_what_runs(shop: Shop) -> None:
@@ -108,6 +154,47 @@ def test_cancel_too_late_is_told_by_the_exit_code(shop: Shop) -> None:
     assert shop.run("cancel", done, waiting, "--reason", "late").exit_code == 4
     assert shop.run("cancel", waiting, "--reason", " ").exit_code == 2
     assert shop.run("cancel", waiting).exit_code == 2
+
+
+def test_cancel_looks_at_every_id(shop: Shop) -> None:
+    """A line for each, in the order given; 4 where some were cancelled, 3 where none is there, 1 for the rest."""
+    first, last = shop.submit("render", {"month": "a"}), shop.submit("render", {"month": "b"})
+    result = shop.run("cancel", first, "nope", last, "--reason", "wrong month")
+    assert result.exit_code == 4
+    assert [line.split()[:2] for line in result.stdout.splitlines()] == [
+        [first, "cancelled"],
+        ["nope", "no"],
+        [last, "cancelled"],
+    ]
+    assert {states.row_of(shop, each).state.value for each in (first, last)} == {"cancelled"}
+    told = json.loads(shop.run("cancel", "nope", first, "--reason", "again", "-o", "json").stdout)
+    assert [(one["id"], one["outcome"]) for one in told] == [("nope", "not_found"), (first, "too_late")]
+    assert shop.run("cancel", "nope", first, "--reason", "again").exit_code == 1
+    assert shop.run("cancel", "nope", "neither", "--reason", "again").exit_code == 3
+
+
+def test_what_is_no_id_is_refused_before_any_is_cancelled(shop: Shop) -> None:
+    """An empty variable in a script: exit 2, and the id before it stands."""
+    task_id = shop.submit("render", {"month": "a"})
+    assert shop.run("cancel", task_id, "", "--reason", "wrong month").exit_code == 2
+    assert states.row_of(shop, task_id).state.value == "queued"
+
+
+def test_trouble_with_one_id_leaves_no_other(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table does not answer for one of three: that is told, and the others are cancelled."""
+    ids = [shop.submit("render", {"month": month}) for month in "abc"]
+    cancel = Handle.cancel
+
+    def flaky(self: Handle[object], reason: str) -> Cancellation:
+        if self.id == ids[1]:
+            raise ServiceError("the table gave no answer")
+        return cancel(self, reason)
+
+    monkeypatch.setattr(Handle, "cancel", flaky)
+    result = shop.run("cancel", *ids, "--reason", "wrong month")
+    assert result.exit_code == 4
+    assert f"{ids[1]}  the table gave no answer" in result.stdout
+    assert [states.row_of(shop, each).state.value for each in ids] == ["cancelled", "queued", "cancelled"]
 
 
 def test_a_slip_in_the_tasks_name_is_answered_with_the_nearest(shop: Shop) -> None:

@@ -1,4 +1,4 @@
-"""Whatever is typed: an exit code of the five, a sentence where something is wrong, and never a traceback."""
+"""Whatever is typed: an exit code of the six, a sentence where something is wrong, and never a traceback."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def check(made: Shop, line: list[str], typed: str = "") -> None:
         return
     typed_line = [named(word) for word in line if word != "--traceback"]
     result = CliRunner().invoke(cli, typed_line, obj=made, input=typed, terminal_width=100)
-    assert result.exit_code in range(5), result.output
+    assert result.exit_code in range(6), result.output
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert "Traceback" not in result.output
     assert "This is a defect in tenure" not in result.output, result.output

@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tenure.adapters.sdk_errors import explained
 from tenure.core.errors import TaskNotFound, TenureError, UsageError
 
-DONE, FAILED, USAGE, NOTHING, PARTLY = 0, 1, 2, 3, 4
+DONE, FAILED, USAGE, NOTHING, PARTLY, NOT_YET = 0, 1, 2, 3, 4, 5
 """Exit codes."""
 
 OUTPUT = "tenure.output"

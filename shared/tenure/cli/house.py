@@ -9,7 +9,7 @@ import click
 
 from tenure.cli import render
 from tenure.cli.errors import DONE, NOTHING, PARTLY
-from tenure.cli.options import with_session
+from tenure.cli.options import duration_option, with_session
 from tenure.cli.session import Session
 from tenure.cli.upkeep import caller, need_reason, parts_of, reason_option
 from tenure.core.durations import seconds_of
@@ -22,9 +22,7 @@ from tenure.maintenance.restore import mark_restored, read_restored
 
 @click.command()
 @click.option("--letters", is_flag=True, help="Read every DLQ too (ingest), though nothing seems to differ.")
-@click.option(
-    "--restored-from", metavar="DURATION", help="The table was put back to so long ago: hold what may be done since."
-)
+@duration_option("--restored-from", help="The table was put back to so long ago: hold what may be done since.")
 @click.option("--release-held", is_flag=True, help="Held tasks have been decided about: send the rest as ever.")
 @reason_option(required=False)
 @with_session
@@ -122,7 +120,7 @@ def _set(session: Session, queue: str, reason: str, *, paused: bool) -> None:
 
 
 @click.command()
-@click.option("--since", default="24h", show_default=True, metavar="DURATION", help="How far back.")
+@duration_option("--since", default="24h", help="How far back.")
 @click.option("--action", help="Only this action: replay, discard, pause, …")
 @click.option("--by", help="Only what this caller did.")
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="At most so many records.")
@@ -132,9 +130,8 @@ def audit(session: Session, since: str, action: str | None, by: str | None, limi
 
     Who, when, what, why, and the counts before and after.
     """
-    since_seconds = seconds_of(since, "--since")
     reach = session.reach()
-    since_ms = reach.clock.now_ms() - round(since_seconds * 1000)
+    since_ms = reach.clock.now_ms() - round(seconds_of(since, "--since") * 1000)
     found: list[Record] = []
     for record in Audit(reach.store, reach.clock, reach.entropy).read(since_ms):
         if (action is None or record.action == action) and (by is None or record.by == by):

@@ -1,6 +1,6 @@
 """`tenure`: finds the command, and turns every error into one readable paragraph and an exit code.
 
-Exit codes: 0 done, 1 failed, 2 the command was used wrongly, 3 nothing matched, 4 partly done.
+Exit codes: 0 done, 1 failed, 2 the command was used wrongly, 3 nothing matched, 4 partly done, 5 not done yet.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class Commands(click.Group):
 def cli(traceback: bool) -> None:
     """Tasks on AWS managed queues, each held under a lease.
 
-    Every command takes --env (the environment, default dev), --app and -o json. Exit codes: 0 done, 1 failed, 2 used
-    wrongly, 3 nothing matched, 4 partly done.
+    Every command but init takes --env (the environment, default dev), --app and -o json. Exit codes: 0 done, 1 failed,
+    2 used wrongly, 3 nothing matched, 4 partly done, 5 not done yet (the wait was too short).
     """
 
 

@@ -9,7 +9,7 @@ import click
 from tenure.cli import render
 from tenure.cli.dead import causes_table, summary
 from tenure.cli.errors import DONE, FAILED, NOTHING, PARTLY
-from tenure.cli.options import with_session
+from tenure.cli.options import duration_option, with_session
 from tenure.cli.session import Reach, Session
 from tenure.cli.tasks import read_payload
 from tenure.cli.upkeep import DefaultGroup, caller, need_reason, parts_of, reason_option, yes_option
@@ -46,9 +46,7 @@ def replay() -> None:
 @click.option("--limit", type=int, default=0, metavar="N", help="Tasks at most; 0 for all.")
 @click.option("--canary", type=int, default=0, metavar="N", help="So many first; the rest only if they complete.")
 @click.option("--canary-share", type=float, default=1.0, show_default=True, help="The share that must complete.")
-@click.option(
-    "--canary-timeout", default="15m", show_default=True, metavar="DURATION", help="How long to wait for them."
-)
+@duration_option("--canary-timeout", default="15m", help="How long to wait for them.")
 @click.option(
     "--max-replays", type=int, default=REPLAYS_MAX, show_default=True, help="Skip what was replayed so often."
 )
@@ -60,7 +58,6 @@ def start(session: Session, filters: tuple[str, ...], confirmed: bool, detach: b
     if confirmed:
         need_reason("replay --yes", options["reason"])
     picked = parse(filters)
-    seconds_of(options["canary_timeout"], "--canary-timeout")
     reach = session.reach()
     spec = _spec(picked.text, caller(session, reach) if confirmed else "a plan", options)
     replays = _replays(session, reach)

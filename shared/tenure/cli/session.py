@@ -204,6 +204,10 @@ class Session:
         """Something that went wrong, on standard error; the command goes on."""
         click.echo(click.style("Failed: ", fg="red", bold=True) + text, err=True)
 
+    def not_yet(self, text: str) -> None:
+        """Something that goes on though the command ends, on standard error."""
+        click.echo(click.style("Not yet: ", fg="yellow", bold=True) + text, err=True)
+
     def heading(self, text: str) -> None:
         """A heading between blocks of text."""
         self.console.print()

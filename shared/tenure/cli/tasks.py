@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from tenure.cli import render
-from tenure.cli.errors import DONE, FAILED, PARTLY
+from tenure.cli.errors import DONE, FAILED, NOT_YET, NOTHING, PARTLY
 from tenure.cli.look import get_row, text_at
-from tenure.cli.options import with_session
+from tenure.cli.options import duration_option, with_session
 from tenure.cli.queues import paused_text
 from tenure.cli.session import Reach, Session
 from tenure.cli.upkeep import reason_option
 from tenure.core.envelope import canonical, parse
-from tenure.core.errors import InvalidPayload, NotFinished, TaskFailed
+from tenure.core.errors import InvalidPayload, NotFinished, ServiceError, TaskFailed, TaskNotFound
 from tenure.core.submission import Options
-from tenure.core.task import Row, State
+from tenure.core.task import FINAL, Row, State
 from tenure.handle import Cancellation, Handle
 
 
@@ -27,12 +28,12 @@ from tenure.handle import Cancellation, Handle
 @click.argument("payload", metavar="[JSON]", default="{}")
 @click.option("--tenant", default="", help="On whose behalf; tenants share a queue fairly.")
 @click.option("--priority", type=click.Choice(["high", "normal", "low"]), default="normal", show_default=True)
-@click.option("--delay", metavar="DURATION", default="0s", help="Not to be run before, for example 20m.")
-@click.option("--deadline", metavar="DURATION", help="Not to be started after so much time.")
+@duration_option("--delay", default="0s", help="Not to be run before, for example 20m.")
+@duration_option("--deadline", help="Not to be started after so much time.")
 @click.option("--key", "idempotency_key", help="Idempotency key: the same key finds the same task.")
 @click.option("--queue", help="Its queue; needed only for a task of which nothing is published.")
 @click.option("--wait", "waits", is_flag=True, help="Wait for the end, and print the result.")
-@click.option("--timeout", metavar="DURATION", default="60s", show_default=True, help="How long --wait waits.")
+@duration_option("--timeout", default="60s", help="How long --wait waits.")
 @with_session
 def submit(
     session: Session, name: str, payload: str, queue: str | None, waits: bool, timeout: str, **options: Any
@@ -90,12 +91,12 @@ def checked(session: Session, name: str, arguments: dict[str, Any]) -> dict[str,
 
 @click.command()
 @click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
-@click.option("--timeout", metavar="DURATION", default="60s", show_default=True, help="How long to wait for each.")
+@duration_option("--timeout", default="60s", help="How long to wait for each.")
 @with_session
 def wait(session: Session, task_ids: tuple[str, ...], timeout: str) -> None:
     """Wait until tasks have ended, and print their results.
 
-    Exit code 0 if all completed, 1 if none did, 4 if some did.
+    Exit code 0 if all completed, 4 if some did; if none did, 5 while one of them goes on, else 1.
     """
     reach = session.reach()
     finish(session, reach, [reach.client.handle(task_id) for task_id in task_ids], timeout)
@@ -103,15 +104,48 @@ def wait(session: Session, task_ids: tuple[str, ...], timeout: str) -> None:
 
 def finish(session: Session, reach: Reach, handles: list[Handle[Any]], timeout: str) -> None:
     """Wait for each, print what became of it, and exit with what that comes to."""
-    ended = [_wait_for(session, reach, handle, timeout) for handle in handles]
+    several = len(handles) > 1
+    try:
+        ended = [_each(handle.id, several, _wait_for, session, reach, handle, timeout) for handle in handles]
+    except KeyboardInterrupt:
+        session.not_yet(f"you stopped waiting, and nothing else stopped. {_again([each.id for each in handles])}")
+        raise click.exceptions.Exit(NOT_YET) from None
     if session.wants_json:
-        render.as_json(ended[0] if len(ended) == 1 else ended)
+        render.as_json(ended if several else ended[0])
     else:
         for one in ended:
-            _print(session, one, named=len(ended) > 1)
-    done = sum(one["state"] == State.COMPLETED.value for one in ended)
-    code = DONE if done == len(ended) else PARTLY if done else FAILED
-    raise click.exceptions.Exit(code)
+            _print(session, one, named=several)
+    raise click.exceptions.Exit(_code_of([one["state"] for one in ended]))
+
+
+def _code_of(states: list[str]) -> int:
+    """What the states of all that was waited for come to."""
+    done = states.count(State.COMPLETED.value)
+    if done:
+        return DONE if done == len(states) else PARTLY
+    if all(state == NOT_FOUND for state in states):
+        return NOTHING
+    return NOT_YET if any(state in _UNDER_WAY for state in states) else FAILED
+
+
+NOT_FOUND, UNKNOWN = "not_found", "unknown"
+"""What stands for an id's state where there is no such task, and where nobody could say."""
+_UNDER_WAY = {state.value for state in State if state not in FINAL}
+
+
+def _each(task_id: str, several: bool, act: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+    """What acting on one of several ids came to: trouble with one is told, and no reason to leave the others."""
+    try:
+        return act(*arguments)
+    except (TaskNotFound, ServiceError) as error:
+        if not several:
+            raise
+        state = NOT_FOUND if isinstance(error, TaskNotFound) else UNKNOWN
+        return {"id": task_id, "state": state, "outcome": state, "message": str(error)}
+
+
+def _again(task_ids: list[str]) -> str:
+    return f"Wait again: tenure wait {' '.join(task_ids)}"
 
 
 def _wait_for(session: Session, reach: Reach, handle: Handle[Any], timeout: str) -> dict[str, Any]:
@@ -119,12 +153,18 @@ def _wait_for(session: Session, reach: Reach, handle: Handle[Any], timeout: str)
     paused = "" if row.final else paused_text(reach, row.queue)
     if paused:  # told before the wait, which may be long and for nothing
         session.note(f"Queue {paused}")
-    trouble = ""
+    late, trouble = False, ""
     try:
         handle.result(timeout)
-    except (TaskFailed, NotFinished) as error:
+    except NotFinished:
+        late = True
+    except TaskFailed as error:
         trouble = str(error)
     row = get_row(reach, handle.id)
+    if late and row.final:  # it ended just now: nothing is left to wait for
+        return _wait_for(session, reach, handle, timeout)
+    if late:
+        trouble = f"task {row.id} is still {row.state.value} after {timeout}, and goes on. {_again([row.id])}"
     return _told(reach, row, trouble) | ({"paused": paused} if paused else {})
 
 
@@ -141,11 +181,11 @@ def _told(reach: Reach, row: Row, trouble: str) -> dict[str, Any]:
 
 
 def _print(session: Session, told: dict[str, Any], *, named: bool) -> None:
-    if told["state"] == State.COMPLETED.value and not told.get("message"):
+    if told["state"] == State.COMPLETED.value and "message" not in told:
         result = json.dumps(told["result"], ensure_ascii=False, indent=None if named else 2)
         click.echo(f"{told['id']}  {result}" if named else result)
     else:
-        session.complain(told["message"])
+        (session.not_yet if told["state"] in _UNDER_WAY else session.complain)(told["message"])
 
 
 @click.command()
@@ -157,17 +197,18 @@ def cancel(session: Session, task_ids: tuple[str, ...], reason: str) -> None:
 
     A waiting task ends; a running one is asked to stop, and ends cancelled unless it succeeds first.
 
-    Exit code 0 if each was cancelled or asked, 1 if none was, 4 if some had ended before.
+    Exit code 0 if each was cancelled or asked, 4 if some were not (they had ended, or are not there), 1 if none was.
     """
     reach = session.reach()
-    told = [_cancel(reach, task_id, reason) for task_id in task_ids]
+    handles = [reach.client.handle(task_id) for task_id in task_ids]  # refuses what is no id, before any is cancelled
+    several = len(handles) > 1
+    told = [_each(handle.id, several, _cancel, reach, handle, reason) for handle in handles]
     if session.wants_json:
-        render.as_json(told[0] if len(told) == 1 else told)
+        render.as_json(told if several else told[0])
     else:
         for one in told:
-            click.echo(f"{one['id']}  {_OUTCOMES[one['outcome']]}")
-    late = sum(one["outcome"] == Cancellation.TOO_LATE.value for one in told)
-    raise click.exceptions.Exit(DONE if not late else FAILED if late == len(told) else PARTLY)
+            click.echo(f"{one['id']}  {one.get('message') or _OUTCOMES[one['outcome']]}")
+    raise click.exceptions.Exit(_code_of_cancels([one["outcome"] for one in told]))
 
 
 _OUTCOMES = {
@@ -177,7 +218,13 @@ _OUTCOMES = {
 }
 
 
-def _cancel(reach: Reach, task_id: str, reason: str) -> dict[str, str]:
-    get_row(reach, task_id)
-    outcome = reach.client.handle(task_id).cancel(reason)
-    return {"id": task_id, "outcome": outcome.value}
+def _code_of_cancels(outcomes: list[str]) -> int:
+    done = sum(outcome in (Cancellation.CANCELLED.value, Cancellation.REQUESTED.value) for outcome in outcomes)
+    if done:
+        return DONE if done == len(outcomes) else PARTLY
+    return NOTHING if all(outcome == NOT_FOUND for outcome in outcomes) else FAILED
+
+
+def _cancel(reach: Reach, handle: Handle[Any], reason: str) -> dict[str, Any]:
+    get_row(reach, handle.id)
+    return {"id": handle.id, "outcome": handle.cancel(reason).value}
