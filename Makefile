@@ -86,7 +86,7 @@ ratchet: $(SETUP) ## lower the recorded lengths to what they are now (it never r
 .PHONY: demo synth permissions try-bundle deploy-local
 demo: $(SETUP) ## the restaurant on the embedded stack
 	$(PY) -m examples.restaurant.demo $(ARGS)
-synth: $(SETUP) $(NODE) ## the templates of every environment, held against cdk-nag and cfn-lint
+synth: $(SETUP) $(NODE) ## the templates of dev, staging and prod, held against cdk-nag and cfn-lint
 	PATH="$(CURDIR)/.venv/bin:$$PATH" node_modules/.bin/cdk synth --quiet --no-notices -c env=dev,staging,prod $(ARGS)
 	.venv/bin/cfn-lint --ignore-checks W3005 -- cdk.out/*.template.json
 permissions: $(SETUP) ## write docs/permissions.md from the templates

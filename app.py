@@ -8,6 +8,8 @@ Context (`-c name=value`):
 Synth asks neither AWS nor docker, and needs no account.
 """
 
+import infra.quiet  # isort: skip  # noqa: F401 - before aws_cdk, which starts Node
+
 import sys
 from pathlib import Path
 

@@ -8,14 +8,15 @@ read them too. This is the rest, as one validated model. Every field has a defau
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tenure.core import limits
-from tenure.core.environment import Environment, refuse
+from tenure.core.environment import Environment, refuse, strictly
 from tenure.core.explain import explain
 from tenure.core.topology import Queue, Topology
 from tenure.environment_file import read_environment
@@ -156,19 +157,24 @@ class Settings:
 
 def read_settings(path: Path) -> Settings:
     """The environment file at `path`. Raises InvalidTopology: the field, the rule and the mend, a line each."""
-    return settings_of(read_environment(path), str(path))
+    return settings_of(read_environment(path, _problems), str(path))
 
 
 def settings_of(environment: Environment, source: str) -> Settings:
     """The settings in an environment as the library read it; `source` names the file. Raises InvalidTopology."""
-    try:
-        deployment = Deployment.model_validate(environment.deploy)
-    except ValidationError as error:
-        refuse(explain(error, "deploy", Deployment), source)
-        raise  # not reached: a ValidationError has at least one problem
-    settings = Settings(environment, deployment)
+    refuse(_problems(environment.deploy), source)
+    settings = Settings(environment, strictly(Deployment, environment.deploy))
     refuse(_contradictions(settings), source)
     return settings
+
+
+def _problems(deploy: Mapping[str, Any]) -> list[str]:
+    """What is wrong with a `[deploy]` table by itself."""
+    try:
+        strictly(Deployment, deploy)
+    except ValidationError as error:
+        return explain(error, "deploy", Deployment)
+    return []
 
 
 def _contradictions(settings: Settings) -> list[str]:

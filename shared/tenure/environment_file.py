@@ -5,12 +5,14 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from tenure.core.environment import Environment, environment_of
+from tenure.core.environment import Environment, Look, environment_of
 from tenure.core.errors import InvalidTopology
 
 
-def read_environment(path: Path) -> Environment:
+def read_environment(path: Path, look: Look | None = None) -> Environment:
     """The environment in the TOML file at `path`; the environment's name is the file's name without `.toml`.
+
+    look: what else is wrong with its `[deploy]` table, for whoever reads that.
 
     Raises InvalidTopology if the file is missing, is not TOML, or contradicts itself; the text says what to mend.
     """
@@ -31,4 +33,4 @@ def read_environment(path: Path) -> Environment:
         raise InvalidTopology(f"{path} is not TOML: {error}. Mend that line.") from None
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, or lists in lists without end
         raise InvalidTopology(f"{path} cannot be read: {error}. Write what tenure asks for, and no more.") from None
-    return environment_of(path.stem, content, str(path))
+    return environment_of(path.stem, content, str(path), look)

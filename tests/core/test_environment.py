@@ -47,6 +47,20 @@ def test_the_deployments_part_is_handed_on_unread():
         ({"pools": {"quick": {"memory_mb": "x"}}}, "pools.quick.memory_mb: must be a whole number, not 'x'."),
         ({"pools": {"quick": {"longest_runtime_seconds": 1000}}}, "a Lambda pool runs at most 900 s, not 1000."),
         ({"deploy": 3}, "deploy: must be a table."),
+        ({"pools": {"quick": {"concurrency": "4"}}}, "pools.quick.concurrency: must be a whole number, not '4'."),
+        ({"pools": {"quick": {"concurrency": 4.0}}}, "pools.quick.concurrency: must be a whole number, not 4.0."),
+        ({"pools": {"quick": {"threads": True}}}, "pools.quick.threads: must be a whole number, not True."),
+        ({"pools": {"quick": {"spot": "yes"}}}, "pools.quick.spot: must be true or false, not 'yes'."),
+        ({"pools": {"quick": {"spot": 1}}}, "pools.quick.spot: must be true or false, not 1."),
+        (
+            {"queues": {"mail": {"pool": "quick", "ordered": "true"}}},
+            "queues.mail.ordered: must be true or false, not 'true'.",
+        ),
+        (
+            {"queues": {"mail": {"pool": "quick", "tiers": "normal"}}},
+            "queues.mail.tiers: must be a list, not 'normal'.",
+        ),
+        ({"queues": {"mail": {"pool": "quick", "owner": 3}}}, "queues.mail.owner: must be text, not 3."),
     ],
 )
 def test_each_mistake_has_its_line(change, told):
@@ -60,6 +74,15 @@ def test_each_mistake_has_its_line(change, told):
 def test_all_mistakes_are_told_at_once():
     with pytest.raises(InvalidTopology, match=r"dev.toml has 4 problems:"):
         environment_of("dev", {}, "dev.toml")
+
+
+def test_what_is_wrong_with_the_deployments_part_is_told_with_the_rest():
+    """By whoever reads it: one run, all mistakes, those in the queues' own table and between queues and pools too."""
+    bad = {**GOOD, "queues": {"mail": {"pool": "fast"}}}
+    with pytest.raises(
+        InvalidTopology, match=r"dev.toml has 2 problems:\n.*no pool is called 'fast'.*\n  deploy.x: no"
+    ):
+        environment_of("dev", bad, "dev.toml", lambda deploy: ["deploy.x: no"])
 
 
 def test_a_missing_file_names_those_there_are(tmp_path):

@@ -76,6 +76,12 @@ def test_each_mistake_is_told_by_field_rule_and_mend(deploy, told):
     assert "https://" not in said
 
 
+@pytest.mark.parametrize("wrong", [{"backlog_per_task": "5"}, {"customer_key": "yes"}, {"services": "s3"}])
+def test_a_text_is_no_number_and_no_switch(wrong):
+    (field,) = wrong
+    assert f"deploy.{field}: must be " in refusal(**wrong)
+
+
 def test_all_mistakes_are_told_at_once():
     said = refusal(removal="keep", account="1", backlog_per_task=0)
     assert said.startswith("dev.toml has 3 problems:\n")
@@ -83,6 +89,13 @@ def test_all_mistakes_are_told_at_once():
 
 def test_the_command_line_shows_the_mistake_and_no_traceback(tmp_path):
     """Through app.py itself, as `cdk deploy` runs it."""
+    text = GOOD.replace('"destroy"', '"keep"').replace("shop", "Shop Two", 1)
+    (tmp_path / "mine.toml").write_text(text, encoding="utf-8")
+    wrong = synthesize(tmp_path / "out", env="mine", environments=str(tmp_path))
+    assert wrong.returncode == 1
+    first, *lines = wrong.stderr.splitlines()
+    assert first.endswith("mine.toml has 2 problems:"), "and nothing of jsii's about Node stands before it"
+    assert [line.split(":")[0].strip() for line in lines if line] == ["name", "deploy.removal"]
     (tmp_path / "dev.toml").write_text(GOOD.replace("shop.tasks", "no.such.module"), encoding="utf-8")
     bundle = stand_in_bundle(tmp_path / "bundle")
     done = synthesize(tmp_path / "out", env="dev", environments=str(tmp_path), bundle=str(bundle))

@@ -16,7 +16,8 @@ the part that only a deployment needs is handed on unread. Reading the file itse
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -29,6 +30,7 @@ MODULE_AND_ATTRIBUTE = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 FIELDS = ("name", "app", "requirements", "pools", "queues", "deploy")
 
 _Named = TypeVar("_Named", Pool, Queue)
+_Model = TypeVar("_Model", bound=BaseModel)
 
 
 class _Head(BaseModel):
@@ -60,40 +62,69 @@ class Environment(BaseModel):
         return self.topology.environment
 
 
-def environment_of(name: str, content: Mapping[str, Any], source: str) -> Environment:
+Look = Callable[[Mapping[str, Any]], list[str]]
+"""What whoever reads the `[deploy]` table finds wrong in it, a line each."""
+
+
+def strictly(model: type[_Model], content: Mapping[str, Any]) -> _Model:
+    """The model in a part of a parsed file, without turning "4" or 4.0 into 4: a file has numbers and texts of its own,
+    and one in the other's place is a mistake. Raises ValidationError.
+
+    By way of JSON, whose lists may be tuples in a strict model; those of Python may not.
+    """
+    return model.model_validate_json(json.dumps(content, default=str), strict=True)
+
+
+def environment_of(name: str, content: Mapping[str, Any], source: str, look: Look | None = None) -> Environment:
     """The environment called `name` from a parsed file's content; `source` names the file in errors.
+
+    look: what else is wrong with its `[deploy]` table, so that all is told at once.
 
     Raises InvalidTopology with every problem found, a line each: the field, the rule and the mend.
     """
     problems = [f"{key}: {unknown(key, FIELDS)}" for key in content if key not in FIELDS]
     head = {key: content[key] for key in ("name", "app", "requirements") if key in content}
     try:
-        _Head.model_validate(head)
+        strictly(_Head, head)
     except ValidationError as error:
         problems += explain(error, "", _Head)
     pools = _named(Pool, content, "pools", problems)
     queues = _named(Queue, content, "queues", problems)
-    if not isinstance(content.get("deploy", {}), Mapping):
+    topology = None if problems else _topology(name, content["name"], queues, pools, problems)
+    deploy = content.get("deploy", {})
+    if not isinstance(deploy, Mapping):
         problems.append("deploy: must be a table. Write a [deploy] section.")
-    refuse(problems, source)
-    try:
-        topology = Topology(app=content["name"], environment=name, queues=queues, pools=pools)
-    except ValidationError as error:
-        refuse(explain(error, "", Topology), source)
-        raise  # not reached: a ValidationError has at least one problem
+    elif look is not None:
+        problems += look(deploy)
+    if topology is None or problems:
+        raise _refusal(problems, source)
     return Environment(
         topology=topology,
         app=content["app"],
         requirements=content.get("requirements", ""),
-        deploy=dict(content.get("deploy", {})),
+        deploy=dict(deploy),
     )
 
 
 def refuse(problems: list[str], source: str) -> None:
     """Raise InvalidTopology that lists `problems`, if there are any."""
     if problems:
-        count = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
-        raise InvalidTopology(f"{source} has {count}:\n" + "\n".join(f"  {problem}" for problem in problems))
+        raise _refusal(problems, source)
+
+
+def _refusal(problems: list[str], source: str) -> InvalidTopology:
+    count = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
+    return InvalidTopology(f"{source} has {count}:\n" + "\n".join(f"  {problem}" for problem in problems))
+
+
+def _topology(
+    name: str, app: str, queues: tuple[Queue, ...], pools: tuple[Pool, ...], problems: list[str]
+) -> Topology | None:
+    try:
+        return Topology(app=app, environment=name, queues=queues, pools=pools)
+    except ValidationError as error:
+        problems += explain(error, "", Topology)
+        return None
 
 
 def _named(model: type[_Named], content: Mapping[str, Any], table: str, problems: list[str]) -> tuple[_Named, ...]:
@@ -111,7 +142,7 @@ def _named(model: type[_Named], content: Mapping[str, Any], table: str, problems
             problems.append(f"{where}.name: is the section's title already. Drop the line.")
         else:
             try:
-                found.append(model.model_validate({**fields, "name": name}))
+                found.append(strictly(model, {**fields, "name": name}))
             except ValidationError as error:
                 problems += explain(error, where, model)
     return tuple(found)
