@@ -47,10 +47,20 @@ def explain(error: Exception) -> tuple[int, str]:
         return USAGE, _of_import(error)
     if isinstance(error, OSError):
         return FAILED, f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
+    if isinstance(error, ValueError) and str(error).startswith("Invalid endpoint"):  # of botocore
+        return USAGE, (
+            f"{sentence(str(error))} Write a whole address, such as http://127.0.0.1:4566, in AWS_ENDPOINT_URL or "
+            "--endpoint-url, or leave it out to reach AWS."
+        )
     return FAILED, (
-        f"{type(error).__name__}: {error}. This is a defect in tenure, not in what you typed. "
+        f"{sentence(f'{type(error).__name__}: {error}')} This is a defect in tenure, not in what you typed. "
         "Run it again as `tenure --traceback …` and report what it prints."
     )
+
+
+def sentence(text: str) -> str:
+    """The text with a full stop, unless it ends as a sentence does."""
+    return text if text.rstrip().endswith((".", "!", "?", "…")) else f"{text.rstrip()}."
 
 
 def wrapped(text: str) -> str:

@@ -16,6 +16,7 @@ from rich.console import Console
 from tenure import config
 from tenure.application import App
 from tenure.cli import render
+from tenure.cli.blame import of_app
 from tenure.client import Client
 from tenure.core.environment import Environment
 from tenure.core.errors import UsageError
@@ -140,7 +141,7 @@ class Session:
         return self.file or read_environment(self.file_path)
 
     def load_app(self) -> App:
-        """The App, imported from the project. Raises UsageError if it is not one."""
+        """The App, imported from the project. Raises UsageError if it is not one, or if its code raises anything."""
         module, _, attribute = self.app_path.partition(":")
         if str(self.directory) not in sys.path:
             sys.path.insert(0, str(self.directory))
@@ -151,11 +152,12 @@ class Session:
         )
         try:
             found = getattr(importlib.import_module(module), attribute, None)
-        except ModuleNotFoundError as error:
-            if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-                raise
+        except (Exception, SystemExit) as error:
+            named = error.name if isinstance(error, ModuleNotFoundError) else None
+            if named is None or not f"{module}.".startswith(f"{named}."):
+                raise of_app(error, self.app_path, self.directory) from error
             raise UsageError(
-                f"{self.app_path}: there is no module {error.name!r} below {self.directory}. Run tenure from your "
+                f"{self.app_path}: there is no module {named!r} below {self.directory}. Run tenure from your "
                 f"project's root. {mend}"
             ) from None
         if not isinstance(found, App):
