@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from tenure.core.codec import plain_payload
 from tenure.core.draft import Draft, Fresh, draft
-from tenure.core.errors import TenureError, UsageError
+from tenure.core.errors import InvalidTopology, TenureError, UsageError
 from tenure.core.machine import Stamp
 from tenure.core.submission import Options, Submission, TaskFacts, as_json, not_a_call
 from tenure.core.topology import Tier, Topology
@@ -112,6 +112,13 @@ class Client:
         """
         return Handle(task_id, self._world(), decode_result or as_json, task=task)
 
+    def hidden_seconds(self, queue: str) -> int:
+        """For how long a queue hides a message that was received; 0 for a queue that is no longer there."""
+        try:
+            return self.topology.visibility_seconds(queue)
+        except InvalidTopology:
+            return 0
+
     # ---- one and many ------------------------------------------------------------------------------------------
     def submit_one(self, submission: Submission) -> Handle[Any]:
         """Submit one task.
@@ -184,7 +191,9 @@ class Client:
 
     def _world(self) -> World:
         hint = f" {self.waiting_hint}" if self.waiting_hint else ""
-        return World(self.rows, self.payloads, self.clock, self.entropy, self.telemetry, hint)
+        return World(
+            self.rows, self.payloads, self.clock, self.entropy, self.telemetry, hint, hidden_seconds=self.hidden_seconds
+        )
 
     def _handle(self, outcome: Submitted) -> Handle[Any]:
         decode = outcome.draft.submission.decode_result

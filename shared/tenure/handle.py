@@ -77,7 +77,8 @@ class Cancellation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What a handle asks and acts through. `waiting_hint`: told to who waits in vain, where nobody works by itself."""
+    """What a handle asks and acts through. `waiting_hint`: told to who waits in vain, where nobody works by itself.
+    `hidden_seconds`: for how long a queue hides a message, 0 where that is not known."""
 
     rows: Rows
     payloads: PayloadStore
@@ -85,6 +86,7 @@ class World:
     entropy: Entropy
     telemetry: Telemetry
     waiting_hint: str = ""
+    hidden_seconds: Callable[[str], int] = lambda queue: 0
 
 
 class Handle(Generic[R_co]):
@@ -185,7 +187,8 @@ class Handle(Generic[R_co]):
 
     def why(self) -> str:
         """Where the task is, how it came there and what happens next, as text. Raises TaskNotFound, or ServiceError."""
-        return tell(self._row(), self._world.clock.now_ms())
+        row = self._row()
+        return tell(row, self._world.clock.now_ms(), self._world.hidden_seconds(row.queue))
 
     async def astatus(self) -> Status:
         """`status` in a thread."""

@@ -11,6 +11,7 @@ from tenure.core import machine
 from tenure.core.errors import NotFinished, ServiceError, TaskFailed, TaskNotFound, UsageError
 from tenure.core.outcome import GiveUp, named
 from tenure.core.task import State
+from tenure.core.topology import Pool
 from tenure.handle import Cancellation
 from tenure.rows import Rows
 from tests.support.shop import REFUSED, Shop, Table
@@ -297,6 +298,25 @@ def test_why_tells_a_lapsed_lease_and_a_cancel(shop: Shop) -> None:
     story = handle.why()
     assert "the worker has died or stalled" in story
     assert "A cancel was asked for 2m ago: too slow" in story
+
+
+def test_why_tells_when_a_dead_workers_task_comes_back(shop: Shop) -> None:
+    """To the moment: with the lease's end after a beat; before the first, when the queue shows the message again."""
+    pools = tuple(Pool(name=pool.name) for pool in shop.topology.pools)
+    client = replace(shop.client, topology=shop.topology.model_copy(update={"pools": pools}))
+    task = work(shop)
+    handle = client.handle(task.submit(1).id)
+    shop.claim(handle.id)
+    assert "is back by 2027-01-15 08:05:40 UTC (in 5m40s); before its first beat, its queue hides it" in handle.why()
+    shop.world.advance(70)
+    assert "comes back by 2027-01-15 08:05:40 UTC (in 4m30s)" in handle.why()
+    shop.world.advance(280)
+    assert "another worker takes it over as soon as one is free; its message is back" in handle.why()
+    other = client.handle(task.submit(1).id)
+    shop.claim(other.id)
+    shop.world.advance(20)
+    shop.change(other.id, lambda row, stamp: machine.beat(row, stamp, 60))
+    assert "If that worker dies now, its message is back by 2027-01-15 08:07:21 UTC (in 1m11s)." in other.why()
 
 
 def test_why_tells_what_is_due_later(shop: Shop) -> None:

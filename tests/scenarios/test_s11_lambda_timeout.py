@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tenure.application import App
-from tenure.core import limits
+from tenure.core import lease, limits
 from tenure.core.task import State
 from tests.support.lab import Lab
 
@@ -70,3 +72,35 @@ def test_exactly_at_the_boundary_nobody_takes_over() -> None:
         it.world.advance(after)
         it.work(it.engine("next"))
         assert it.row(task_id).fence == fence, f"{after} s after the claim"
+
+
+HIDDEN_SECONDS = 340
+"""For how long the queue of a pool whose functions may run for 330 s hides a message."""
+
+
+@pytest.mark.parametrize("beaten", [False, True])
+def test_the_moment_that_is_told_is_the_moment_at_which_it_is_taken_over(beaten: bool) -> None:
+    """Before the first beat the message is hidden for the queue's own time; after one, for the lease. Reconcile aside,
+    nothing brings it back earlier, and by the moment told it is taken over."""
+    app = App("lab")
+    app.task(queue="work", name="work", lease="60s")(lambda: None)
+    it = Lab(app)
+    task_id = it.submit()
+    engine = it.engine("vanished")
+    engine.dies_at_ms = it.world.clock.now_ms() + 330_000
+    [unit] = engine.admit(it.inbox(), it.queue.receive(1, 0, HIDDEN_SECONDS))
+    [held] = unit.members
+    assert engine._claim(held, alone=True) == "claimed"
+    claimed_at_ms = it.world.clock.now_ms()
+    if beaten:
+        it.world.advance(20)
+        assert engine.holder.beat(held)
+    told_ms = lease.back_at_ms(
+        it.row(task_id).lease_end_at_ms, claimed_at_ms, beaten=beaten, hidden_seconds=HIDDEN_SECONDS
+    )
+    assert (told_ms - claimed_at_ms) // 1000 == (20 + 60 + 11 if beaten else HIDDEN_SECONDS)
+    while it.row(task_id).fence == 1:
+        it.world.advance(1)
+        it.work(it.engine("next"))
+    early_ms = told_ms - it.world.clock.now_ms()
+    assert -1000 < early_ms <= (5000 if beaten else 0)

@@ -260,7 +260,7 @@ def why(session: Session, task_id: str) -> None:
     """Say in words where a task is, how it came there and what is next."""
     reach = session.reach()
     row = get_row(reach, task_id)
-    told = tell(row, reach.clock.now_ms())
+    told = tell(row, reach.clock.now_ms(), reach.client.hidden_seconds(row.queue))
     paused = "" if row.final else paused_text(reach, row.queue)
     if session.wants_json:
         render.as_json({"id": row.id, "state": row.state.value, "why": told} | ({"paused": paused} if paused else {}))

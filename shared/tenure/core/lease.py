@@ -28,6 +28,22 @@ def ended(lease_end: int, now_ms: int) -> bool:
     return now_ms >= lease_end
 
 
+HANDED_BACK_SECONDS = limits.SKEW_SECONDS + 6
+"""A message that SQS shows at the lease's very end is handed back once: for the skew, a second, and up to 5 of jitter
+(core/decide.py)."""
+
+
+def back_at_ms(lease_end: int, claimed_at_ms: int, *, beaten: bool, hidden_seconds: int) -> int:
+    """By when the message of a task whose worker died lies before the next worker, reconcile left aside.
+
+    Each beat hides the message for as long as the lease, so after one it comes back with the lease's end. Before the
+    first, it is hidden for the queue's own time, `hidden_seconds`, since it was received: on Lambda, where AWS demands
+    it, longer than the function may run (R16).
+    """
+    with_the_lease = lease_end + HANDED_BACK_SECONDS * 1000
+    return with_the_lease if beaten else max(with_the_lease, claimed_at_ms + hidden_seconds * 1000)
+
+
 def rest_seconds(until_ms: int, now_ms: int) -> int:
     """Whole seconds from now until then, rounded up, never below zero."""
     return max(0, -((now_ms - until_ms) // 1000))

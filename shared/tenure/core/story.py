@@ -10,9 +10,15 @@ from tenure.core.durations import text_of
 from tenure.core.task import Row, State
 
 
-def tell(row: Row, now_ms: int) -> str:
-    """A few lines of text about a task. Shows no payload and no result."""
-    lines = [_headline(row), "", _PRESENT[row.state](row, now_ms), *_next(row, now_ms)]
+def tell(row: Row, now_ms: int, hidden_seconds: int = 0) -> str:
+    """A few lines of text about a task. Shows no payload and no result.
+
+    hidden_seconds: for how long its queue hides a message (Topology.visibility_seconds); 0 where that is not known.
+    """
+    present = [_PRESENT[row.state](row, now_ms)]
+    if row.state is State.LEASED:
+        present += _takeover(row, now_ms, hidden_seconds)
+    lines = [_headline(row), "", *present, *_next(row, now_ms)]
     if row.cancel_requested_at_ms and not row.final:
         lines.append(f"A cancel was asked for {_when(row.cancel_requested_at_ms, now_ms)}: {row.cancel_reason}")
     if row.error is not None:
@@ -62,6 +68,20 @@ def _leased(row: Row, now_ms: int) -> str:
     return f"{who}; {beat}; the lease ends {_when(row.lease_end_at_ms, now_ms)}."
 
 
+def _takeover(row: Row, now_ms: int, hidden_seconds: int) -> list[str]:
+    """By when another worker may have the task, if this one has died."""
+    beaten = row.last_heartbeat_at_ms > row.last_started_at_ms
+    back_ms = lease.back_at_ms(
+        row.lease_end_at_ms, row.last_started_at_ms, beaten=beaten, hidden_seconds=hidden_seconds
+    )
+    why = "" if beaten or not hidden_seconds else f"; before its first beat, its queue hides it for {hidden_seconds} s"
+    if not lease.lapsed(row.lease_end_at_ms, now_ms):
+        return [f"If that worker dies now, its message is back {_by(back_ms, now_ms)}{why}."]
+    if back_ms <= now_ms:
+        return ["Next: another worker takes it over as soon as one is free; its message is back."]
+    return [f"Next: its message comes back {_by(back_ms, now_ms)}{why}; then another worker takes it over."]
+
+
 def _completed(row: Row, now_ms: int) -> str:
     note = f" ({row.reason})" if row.reason else ""
     return f"Its handler returned {_when(row.ended_at_ms, now_ms)}{note}, in attempt {row.attempt}."
@@ -96,17 +116,21 @@ _PRESENT: dict[State, Callable[[Row, int], str]] = {
 
 
 def _next(row: Row, now_ms: int) -> list[str]:
-    if row.state is State.LEASED and lease.lapsed(row.lease_end_at_ms, now_ms):
-        return ["Next: the message comes back and another worker takes it over."]
     if row.state is State.DEAD_LETTERED and (row.disposition is None or row.disposition.kind == "open"):
         return ["Next: nothing, until somebody replays or discards it."]
     if not row.final and row.check_at_ms:
+        if row.check_at_ms <= now_ms:
+            return ["If nothing moves it, reconcile looks at it in its next run."]
         return [f"If nothing moves it, reconcile looks at it {_when(row.check_at_ms, now_ms)}."]
     return []
 
 
 def _at(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _by(at_ms: int, now_ms: int) -> str:
+    return f"by {_at(at_ms)} ({_when(at_ms, now_ms)})"
 
 
 def _when(at_ms: int, now_ms: int) -> str:
