@@ -43,6 +43,16 @@ def test_only_a_first_delivery_of_a_first_send_may_be_claimed_unread(
 
 
 # ---- R10: case by case -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("row", [queued(), leased(), in_state(State.COMPLETED), dead()], ids=lambda row: row.state)
+@pytest.mark.parametrize("redriven", [False, True])
+def test_a_message_that_names_another_task_than_its_row_is_set_aside(row: Row, redriven: bool) -> None:
+    """An id that somebody gave twice never runs one task with the other's arguments, and ends neither."""
+    decision = admit(row, 7200, envelope=envelope(task="another"), redriven=redriven)
+    assert isinstance(decision, Quarantine)
+    assert repr(row.task) in decision.why
+    assert "'another'" in decision.why
+
+
 @pytest.mark.parametrize("state", [State.QUEUED, State.RETRYING, State.SCHEDULED])
 def test_a_task_that_is_due_is_claimed(state: State) -> None:
     decision = admit(in_state(state), after_seconds=7200)

@@ -109,6 +109,8 @@ def admit(row: Row | None, arrival: Arrival, new: Lease, stamp: Stamp) -> Admiss
         if isinstance(begun, str):
             return Quarantine(begun)
         row = begun
+    if row.task != envelope.task:
+        return Quarantine(f"its id is that of a task {row.task!r}, and it names {envelope.task!r}")
     if envelope.birth and row.birth != envelope.birth:
         return Drop("another life of this task: its message is older than its row")
     if row.final:
