@@ -251,12 +251,12 @@ A, B, C = task("a"), task("b"), task("c")
 PAIR = (post("a"), post("b"))
 TROUBLES = (
     task("unrung", give_up, ends=DEAD),
-    task("lost"),
+    task("lost", pad=3000),
     task("stale", options={"deadline": 60}, ends=EXPIRED),
     task("late", options={"delay": 2000}),
-    task("unsent"),
+    task("unsent", pad=60_000),
 )
-BROKEN = (task("a", give_up_until_fixed), task("b", give_up_until_fixed))
+BROKEN = (task("a", give_up_until_fixed, pad=60_000), task("b", give_up_until_fixed, pad=3000))
 BROKEN_PAIR = (post("a", give_up_until_fixed), post("b", give_up_until_fixed))
 
 OPERATIONS = [

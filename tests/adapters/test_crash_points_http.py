@@ -36,8 +36,9 @@ class Seen:
         points = at.all(*hows)
         self.lines.append((operation.name, name, len(at.requests), points))
         assert points, "it sends nothing, so this proves nothing"
+        assert at.undisturbed.faults == ()
         assert all(point.reached for point in points)
-        wrong = [f"{point.where}\n  {fault}" for point in points for fault in point.faults]
+        wrong = [f"{point.where}\n  {fault.kind}: {fault.what}" for point in points for fault in point.faults]
         assert not wrong, "\n".join(wrong)[:20_000]
         return points
 
