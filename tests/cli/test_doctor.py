@@ -13,6 +13,7 @@ from tenure.adapters.clients import Clients
 from tenure.adapters.clock import SystemClock
 from tenure.cli.main import cli
 from tenure.core.topology import Topology
+from tenure.environment_file import read_environment
 from tenure.local.emulator import Emulator
 from tenure.local.provision import provision
 from tests.cli.conftest import Shop
@@ -43,6 +44,7 @@ def message(result: Result, name: str) -> str:
 def test_a_sound_deployment_passes_every_check(shop: Shop, clients: Clients) -> None:
     """Exit 0, eight lines, each with its mark."""
     result = doctor()
+    assert "4 SQS queues and their DLQs answer" in result.stdout
     assert result.exit_code == 0, result.output
     assert [line.split()[:2] for line in result.stdout.splitlines()] == [
         ["✓", name] for name in ("project", "app", "credentials", "deployed", "queues", "table", "bucket", "clock")
@@ -97,5 +99,44 @@ def test_without_credentials_it_says_how_to_get_some(shop: Shop, monkeypatch: py
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", earlier)
     result = doctor("-o", "json")
     assert result.exit_code == 1
-    assert "Sign in" in message(result, "credentials")
+    assert message(result, "credentials").startswith("nothing of tenure runs here as environment 'dev': start `tenure")
+    assert "sign in to AWS" in message(result, "credentials")
     assert outcomes(result)["deployed"] == "skipped"
+
+
+def test_a_file_that_cannot_be_read_is_told_once(shop: Shop, clients: Clients) -> None:
+    """What only the file could tell is skipped; credentials are looked at all the same."""
+    (shop.directory / "environments" / "dev.toml").write_text("name = ")
+    result = doctor("-o", "json")
+    assert result.stdout.count("is not TOML") == 1
+    assert outcomes(result) == {
+        "project": "failed",
+        "credentials": "ok",
+        **dict.fromkeys(("app", "deployed", "queues", "table", "bucket", "clock"), "skipped"),
+    }
+
+
+def test_one_queue_is_told_in_the_singular(shop: Shop) -> None:
+    """It is the first deployment that a newcomer looks at."""
+    (shop.directory / "environments" / "one.toml").write_text(
+        'name = "shop"\napp = "shop_app:app"\n[pools.quick]\n[queues.media]\npool = "quick"\n'
+    )
+    topology = read_environment(shop.directory / "environments" / "one.toml").topology
+    with Emulator() as emulator:
+        provision(topology, emulator.clients(SystemClock().now_ms))
+        running.leave(shop.directory, running.Running(emulator.url, os.getpid(), "shop", "one"))
+        assert "1 SQS queue and its DLQ answer" in doctor("--env", "one").stdout
+
+
+@pytest.mark.parametrize("line", [["ls"], ["worker", "--pool", "quick"], ["submit", "resize", '{"key": "a"}']])
+def test_where_nothing_runs_that_is_said_first(shop: Shop, monkeypatch: pytest.MonkeyPatch, line: list[str]) -> None:
+    """Neither `tenure dev` nor AWS: the nearest mend leads, and a stack under another name is pointed to."""
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    result = CliRunner().invoke(cli, line)
+    told = " ".join(result.stderr.split())
+    assert result.exit_code == 1
+    assert told.startswith("Error: nothing of tenure runs here as environment 'dev': start `tenure dev`")
+    running.leave(shop.directory, running.Running("http://127.0.0.1:9", os.getpid(), "shop", "test"))
+    assert "add --env test" in " ".join(CliRunner().invoke(cli, line).stderr.split())

@@ -164,3 +164,59 @@ def test_an_app_that_is_not_there_is_named_and_no_empty_app_is_shown(shop: Shop)
         result = shop.run("queues", "--app", slip)
         assert (result.exit_code, result.stdout) == (2, "")
         assert said in " ".join(result.stderr.split())
+
+
+def test_why_names_the_pause_first(shop: Shop, ids: dict[str, str]) -> None:
+    """What holds a task comes before where it is; of one that runs, which goes on, after. `ls` says it below."""
+    shop.run("pause", "media", "--reason", "the disk is full")
+    shop.run("pause", "reports", "--reason", "a bad deploy")
+    assert shop.run("why", ids["queued"]).stdout.startswith("Queue media is paused")
+    running = shop.run("why", ids["leased"]).stdout
+    assert running.startswith(f"Task {ids['leased']}")
+    assert "Queue reports is paused" in running
+    listed = shop.run("ls", "queue:media").stderr
+    assert "Queue media is paused (now) by" in listed
+    assert "reports" not in listed
+
+
+@pytest.mark.parametrize(
+    ("term", "says"),
+    [
+        ("queue:medai", "There is no queue 'medai'. Did you mean 'media'?"),
+        ("queue:nosuch", "There is no queue 'nosuch'. Known: media, reports, ledger."),
+        ("task:rend", "No task is published as 'rend'. Did you mean 'render'?"),
+        ("task:flak,post", "No task is published as 'flak'."),
+        ("pool:qick", "There is no pool 'qick'. Did you mean 'quick'?"),
+        ("id:nope", "Task nope is not known here."),
+    ],
+)
+@pytest.mark.parametrize("command", [["ls"], ["dead"], ["replay"], ["discard"], ["replay", "--yes", "--reason", "r"]])
+def test_a_filter_that_finds_nothing_says_what_in_it_is_unknown(
+    shop: Shop, command: list[str], term: str, says: str
+) -> None:
+    """Queues, pools, tasks and ids: the slip with the nearest name, and the filter, wherever one is taken."""
+    result = shop.run(*command, term)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert says in result.stderr
+    assert f"{term!r}" in result.stderr
+
+
+def test_names_that_are_there_are_no_slips(shop: Shop) -> None:
+    """Patterns that fit, exclusions, and fields of which nobody knows all values: no hint."""
+    result = shop.run("ls", "task:ren*", "-queue:nosuch", "tenant:x", "queue:media")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_an_id_that_is_no_open_letter_is_told_with_its_state(shop: Shop, ids: dict[str, str]) -> None:
+    """A replay of what is queued or done does nothing, and says why; so does a list."""
+    for name, says in (
+        ("queued", "is queued, so it is no open dead letter"),
+        ("completed", "is completed, so it is no open dead letter"),
+    ):
+        told = shop.run("replay", f"id:{ids[name]}").stderr
+        assert f"Nothing to replay: no open dead letter matches 'id:{ids[name]}'." in told
+        assert f"Task {ids[name]} {says}" in told
+    shop.run("discard", f"id:{ids['buried']}", "--yes", "--reason", "not owed")
+    assert "its dead letter was discarded" in shop.run("discard", f"id:{ids['buried']}").stderr
+    assert "is completed, and such tasks are not listed" in shop.run("ls", f"id:{ids['completed']}").stderr
+    assert "is queued: another term leaves it out" in shop.run("ls", f"id:{ids['queued']}", "tenant:x").stderr

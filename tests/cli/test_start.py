@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 import tomllib
 from importlib import import_module
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tenure.cli import start
+from tenure.cli.main import cli
 from tests.architecture.repository import ROOT
 
 
@@ -37,3 +40,12 @@ def test_the_console_script_is_the_one_tested_here() -> None:
         ":"
     )
     assert getattr(import_module(module), name) is start.main
+
+
+def test_what_init_prints_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory with a blank is quoted for the shell."""
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(cli, ["init", "My Shop"])
+    assert result.exit_code == 0
+    assert "  cd 'My Shop'\n" in result.output
+    assert "\n  cd plain\n" in CliRunner().invoke(cli, ["init", "plain"]).output

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import fnmatch
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 from rich.console import RenderableType
 
 from tenure.cli import render
 from tenure.cli.errors import DONE, NOTHING, PARTLY
+from tenure.cli.hints import why_nothing
 from tenure.cli.look import get_row
 from tenure.cli.options import with_session
 from tenure.cli.session import Reach, Session
 from tenure.cli.upkeep import DefaultGroup, caller, need_reason, parts_of, reason_option, yes_option
 from tenure.core.errors import UsageError
-from tenure.core.filters import parse
+from tenure.core.filters import Filter, parse
 from tenure.core.task import Row, State
 from tenure.maintenance.plan import Group, Plan, plan
 from tenure.maintenance.redrive import Redrive, RedriveReport
@@ -41,15 +42,24 @@ def dead() -> None:
 def groups(session: Session, filters: tuple[str, ...]) -> None:
     """Show open dead letters, grouped by cause."""
     reach = session.reach()
-    made = plan(parts_of(reach), parse(filters), reach.clock.now_ms())
+    picked = parse(filters)
+    made = plan(parts_of(reach), picked, reach.clock.now_ms())
     if session.wants_json:
         render.as_json(made.as_dict())
     elif made.count:
         session.console.print(causes_table(made, reach.clock.now_ms()))
         session.note(summary(made))
     if not made.count:
-        session.note(f"No open dead letters{f' match {made.filter!r}' if made.filter else ''}.")
-        raise click.exceptions.Exit(NOTHING)
+        none_found(session, reach, picked)
+
+
+def none_found(session: Session, reach: Reach, picked: Filter, before: str = "") -> NoReturn:
+    """Say that no open dead letter matches, and why as far as that can be seen. `before`: what comes of it."""
+    told = f"no open dead letter matches {picked.text!r}." if picked.text else "there are no open dead letters."
+    session.note(f"{before}: {told}" if before else told[0].upper() + told[1:])
+    for hint in why_nothing(reach, picked, of_letters=True) if not session.wants_json else ():
+        session.note(hint)
+    raise click.exceptions.Exit(NOTHING)
 
 
 def causes_table(made: Plan, now_ms: int) -> RenderableType:

@@ -69,15 +69,17 @@ class _Examination:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._where = ""
+        self._is_read = False
+        """Whether the project could be read: without it, nothing tells what to look for."""
         self._clients: Clients | None = None
         self._topology: Topology | None = None
 
     def findings(self) -> Iterator[Finding]:
         """One after the other, as they are made."""
         yield self._check("project", self._project)
-        yield self._check("app", self._app)
+        yield self._check("app", self._app, self._is_read)
         yield self._check("credentials", self._credentials)
-        yield self._check("deployed", self._deployed, self._clients)
+        yield self._check("deployed", self._deployed, self._clients and self._is_read)
         yield self._check("queues", self._queues, self._topology)
         yield self._check("table", self._table, self._topology)
         yield self._check("bucket", self._bucket, self._topology)
@@ -98,8 +100,10 @@ class _Examination:
         if self._session.file is None and not self._session.names_app:
             self._session.project()
         if self._session.file is None:
+            self._is_read = True
             return f"no environment file here; app {self._session.app_name!r} by name"
         topology = self._session.file.topology
+        self._is_read = True
         return (
             f"{self._session.file_path.relative_to(self._session.directory)}: app {topology.app}, "
             f"{render.count(len(topology.queues), 'queue')}, {render.count(len(topology.pools), 'pool')}"
@@ -113,12 +117,13 @@ class _Examination:
 
     # ---- what answers ----------------------------------------------------------------------------------------------
     def _credentials(self) -> str:
-        from tenure.cli.connect import clients_for
+        from tenure.cli.connect import clients_for, reaching
         from tenure.wiring.producer import embedded_stack
 
-        clients, self._where = clients_for(self._session)
-        is_embedded = embedded_stack(self._session.directory, self._session.environment) is not None
-        told = self._where if is_embedded else f"{self._where}, {_identity(clients)}"
+        with reaching(self._session):
+            clients, self._where = clients_for(self._session)
+            is_embedded = embedded_stack(self._session.directory, self._session.environment) is not None
+            told = self._where if is_embedded else f"{self._where}, {_identity(clients)}"
         self._clients = clients
         return told
 
@@ -137,7 +142,7 @@ class _Examination:
         tiers = topology.tiers()
         for tier in tiers:
             _examine_queue(topology, tier, clients)
-        return f"{render.count(len(tiers), 'SQS queue')} and their DLQs answer"
+        return f"{render.count(len(tiers), 'SQS queue and its DLQ answer', 'SQS queues and their DLQs answer')}"
 
     def _table(self) -> str:
         topology, clients = self._both()

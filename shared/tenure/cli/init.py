@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import click
@@ -67,7 +68,7 @@ def init(directory: Path, name: str | None) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
         click.echo(f"wrote {path}")
-    enter = "" if directory.resolve() == Path.cwd() else f"  cd {directory}\n"
+    enter = "" if directory.resolve() == Path.cwd() else f"  cd {shlex.quote(str(directory))}\n"
     click.echo(
         wrapped(
             f"\nNow start everything on this machine, and give it work from a second terminal:\n\n{enter}"

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from tenure.cli import render
 from tenure.cli.errors import NOTHING
+from tenure.cli.hints import why_nothing
 from tenure.cli.options import with_session
 from tenure.cli.queues import paused_text
 from tenure.cli.session import Reach, Session
@@ -63,9 +64,14 @@ def ls(session: Session, filters: tuple[str, ...], limit: int) -> None:
     elif listing.rows:
         session.console.print(_table(listing.rows, now))
         session.note(_summary(listing.rows, listing.more))
+        for queue in sorted({row.queue for row in listing.rows}):
+            if paused := paused_text(reach, queue):
+                session.note(f"Queue {paused}")
     if not listing.rows:
         what = f"match {picked.text!r}" if picked.text else f"are {', '.join(state.value for state in LISTED)}"
         session.note(f"No tasks {what}.")
+        for hint in why_nothing(reach, picked, of_letters=False) if not session.wants_json else ():
+            session.note(hint)
         raise click.exceptions.Exit(NOTHING)
 
 
@@ -265,6 +271,9 @@ def why(session: Session, task_id: str) -> None:
     if session.wants_json:
         render.as_json({"id": row.id, "state": row.state.value, "why": told} | ({"paused": paused} if paused else {}))
     else:
+        held = paused and row.state is not State.LEASED  # what runs goes on; of all else the pause is the cause
+        if held:
+            session.console.print(f"Queue {paused}\n", markup=False)
         session.console.print(told, markup=False)
-        if paused:
+        if paused and not held:
             session.console.print(f"\nQueue {paused}", markup=False)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tenure.cli import render
-from tenure.cli.dead import causes_table, summary
+from tenure.cli.dead import causes_table, none_found, summary
 from tenure.cli.errors import DONE, FAILED, NOTHING, PARTLY
 from tenure.cli.options import duration_option, with_session
 from tenure.cli.session import Reach, Session
@@ -66,8 +66,8 @@ def start(session: Session, filters: tuple[str, ...], confirmed: bool, detach: b
         return
     try:
         state = replays.create(spec)
-    except NothingMatched as error:
-        session.note(str(error))
+    except NothingMatched:
+        _show_plan(session, reach, replays.plan(spec), "replay")
         raise click.exceptions.Exit(NOTHING) from None
     session.note(
         f"Replay {state.id}: {render.count(state.matched, 'dead letter')}. Abort: tenure replay abort {state.id}"
@@ -107,9 +107,11 @@ def _show_plan(session: Session, reach: Reach, made: Plan, verb: str) -> None:
         )
     for why, number in made.skipped.items():
         session.note(f"{number:,} skipped: {why}.")
-    if not made.count:
-        session.note(f"Nothing to {verb}.")
+    if not made.count and made.skipped:
+        session.note(f"Nothing to {verb}: all that match {made.filter!r} are skipped.")
         raise click.exceptions.Exit(NOTHING)
+    if not made.count:
+        none_found(session, reach, parse(made.filter), f"Nothing to {verb}")
     session.note(f'This is a plan: nothing was changed. Add --yes --reason "…" to {verb} them.')
 
 

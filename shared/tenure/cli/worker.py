@@ -29,15 +29,16 @@ def worker(session: Session, pool: str | None, log_level: str) -> None:
     Beside whatever serves the pool already, on AWS or in `tenure dev`; of a Lambda pool too. Events are written as JSON
     lines. The first Ctrl-C lets running tasks end and gives the rest back; the second hurries them.
     """
-    from tenure.cli.connect import clients_for
+    from tenure.cli.connect import clients_for, reaching
     from tenure.wiring.poller import poller_of
     from tenure.wiring.producer import read_published
     from tenure.wiring.worker import worker_of
 
     own = session.file is not None and not session.names_app
     app = session.fitting_app(session.project().topology) if own else session.load_app()
-    clients, where = clients_for(session)
-    topology, _ = read_published(app.name, session.environment, clients.ssm)
+    with reaching(session):
+        clients, where = clients_for(session)
+        topology, _ = read_published(app.name, session.environment, clients.ssm)
     chosen = pool_of(topology, pool)
     config = WorkerConfig.model_validate(
         {
