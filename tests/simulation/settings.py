@@ -97,7 +97,7 @@ SETTINGS: dict[str, Setting] = {
     "replies": replace(
         QUIET, faults=Faults(store_reply_lost=0.2, send_reply_lost=0.2, duplicate=0.15, revived=0.15, reorder=1.0)
     ),
-    "deadly": replace(QUIET, mix=Mix(tasks=16, ordered=0.2, deadly=0.4, span_seconds=300, awaited=0.0)),
+    "deadly": replace(QUIET, mix=Mix(tasks=16, ordered=0.2, deadly=0.4, span_seconds=300)),
     "crowd": Setting(Mix(tasks=30, keys=3, span_seconds=60, deadly=0.15, slow=0.3), Faults.rough(0.01)),
     "people": Setting(
         Mix(tasks=14, deadly=0.2), kill=0.05, stall=0.02, junk=0.1, pause=0.1, replay=0.15, discard=0.03, redrive=0.1

@@ -41,6 +41,12 @@ SEEDS = [
         "An older message of a released task made it wait again, and those released behind it ran first. "
         "See tests/core/test_halting.py.",
     ),
+    (
+        278,
+        "deadly",
+        "In Lambda's batches those that had lost a worker waited behind others that killed theirs, time and again, for "
+        "as long as the function may run: a task of 8 s took 11 minutes. See tests/worker/test_lambda_runtime.py.",
+    ),
 ]
 
 

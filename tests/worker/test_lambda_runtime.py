@@ -66,6 +66,38 @@ def test_what_has_not_started_when_the_time_runs_out_goes_back_at_once_and_free_
     assert len(it.receive()) == 2
 
 
+def test_of_those_that_may_have_killed_a_worker_an_invocation_runs_one_and_gives_the_rest_back_at_once():
+    """Three whose worker died, and one that is new: it runs, then one of the three; the others are visible again
+    before that one's handler is called, free of charge, since whatever waits behind a killer is hidden for as long as
+    the function may run."""
+    began: list[str] = []
+    visible: list[int] = []
+    it = Lab(App("lab"))
+
+    def work(key: str = "") -> str:
+        visible.append(it.queue.depth().visible)
+        began.append(key)
+        return key
+
+    it.app.task(queue="work", name="work")(work)
+    lost = [it.submit(args={"key": f"lost {number}"}) for number in range(3)]
+    it.admit(it.engine("dies"))
+    it.world.advance(400)
+    it.submit(args={"key": "new"})
+    served = Simulated(it)
+    served.invoke()
+    assert began[0] == "new"
+    assert len(began) == 2
+    assert visible == [2, 2]
+    assert len(served.listed[0]) == 2
+    rows = sorted((it.row(task_id) for task_id in lost), key=lambda row: row.state)
+    assert [row.state for row in rows] == [State.COMPLETED, State.LEASED, State.LEASED]
+    assert [row.failures + row.losses for row in rows] == [0, 0, 0]
+    served.invoke()
+    served.invoke()
+    assert sorted(began) == ["lost 0", "lost 1", "lost 2", "new"]
+
+
 def test_threads_run_as_many_at_once_as_the_pool_says():
     """Ten tasks of 10 s on five threads take two turns, not ten."""
     it = Lab(App("lab"))

@@ -141,7 +141,7 @@ class LambdaRuntime:
         be cut off and pay for it with an attempt. Given back, it costs nothing.
         """
         engine, clock, threads = self._parts.engine, self._parts.clock, self._parts.threads
-        waiting = deque(units)
+        waiting = deque(self._but_one_suspect(units))
         longest_ms = 0
 
         def runner() -> None:
@@ -155,9 +155,20 @@ class LambdaRuntime:
                 self._guarded(partial(engine.run, unit, stop_at_ms=stop_at_ms - longest_ms))
                 longest_ms = max(longest_ms, (clock.now_ms() - began_at_ms) // len(unit.members))
 
-        count = min(self._parts.pool.threads, len(units))
+        count = min(self._parts.pool.threads, len(waiting))
         self._runners = [threads.start(f"tenure-runner-{number}", runner) for number in range(count)]
         return self._wait(stop_at_ms)
+
+    def _but_one_suspect(self, units: Sequence[Unit]) -> list[Unit]:
+        """Those to be run: of the units that may kill this process one, after all others; the rest goes back at once.
+
+        Whatever still waits behind a killer is hidden for as long as the function may run, so that a few killers could
+        hold their neighbours off for an hour.
+        """
+        suspects = [unit for unit in units if unit.exclusive]
+        for unit in suspects[1:]:
+            self._parts.engine.release(unit)
+        return [unit for unit in units if not unit.exclusive] + suspects[:1]
 
     def _wait(self, until_ms: int) -> bool:
         """Wait for the runners, until then at the longest; whether they have ended."""
