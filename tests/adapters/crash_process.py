@@ -120,14 +120,12 @@ class Process:
         dead = dead_queues_of(clients, self.clock)(tier)
         return Inbox(tier, queue, dead, DirectAck(queue, self.stage.told))
 
-    def work(self, receives: int = 1) -> None:
-        """Receive, admit, run and settle; so often, or until nothing comes."""
-        for _ in range(receives):
-            units = self._received()
-            if units is None:
-                break
-            for unit in units:
-                self.engine.run(unit)
+    def work(self) -> bool:
+        """Receive, admit, run and settle, once; whether anything came."""
+        units = self._received()
+        for unit in units or ():
+            self.engine.run(unit)
+        return units is not None
 
     def release(self) -> None:
         """Receive and admit, and then not run it."""

@@ -20,8 +20,9 @@ from tests.adapters.crash_process import Process
 from tests.adapters.crash_site import Held, Site
 from tests.adapters.wire import Crash, How
 
-STEP_SECONDS = 400.0
-"""Between two rounds of recovery: longer than a lease and than the time after which reconcile misses a message."""
+STEP_SECONDS = 550.0
+"""Between two rounds of recovery: longer than a lease and than the time after which reconcile misses a message, and
+shorter than a gap that makes it ask whether the table was put back."""
 ROUNDS_MAX = 12
 RECEIVES_MAX = 10
 LOST, DOUBLED, OTHER = "lost", "doubled", "other"
@@ -195,7 +196,9 @@ class Stage:
             if reconcile_first or number:
                 Reconcile(rescuer.parts).run_once()
                 reconcile_first = False
-            rescuer.work(RECEIVES_MAX)
+            for _ in range(RECEIVES_MAX):
+                if not self._messages() or not rescuer.work():
+                    break
         dead = sum(row.state is State.DEAD_LETTERED for row in self.rows().values())
         if len(self._letters()) != dead + self.operation.foreign:
             Ingest(rescuer.parts).run_once(force=True)
