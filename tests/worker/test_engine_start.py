@@ -6,13 +6,15 @@ import pytest
 
 from tenure.application import App
 from tenure.core.envelope import encode, envelope_of
+from tenure.core.errors import ServiceError
 from tenure.core.task import State, Stored
 from tenure.ports import Send
+from tenure.worker.settling import UNSURE_SECONDS
 from tests.support.lab import Lab
 
 
-def test_a_lease_that_lapses_while_the_payload_is_fetched_starts_no_handler(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stall in the read of a payload beside the row: by its end another worker may have the task."""
+def with_its_payload_beside_the_row() -> tuple[Lab, str]:
+    """A lab with one task submitted, and its id."""
     app = App("lab")
     lab = Lab(app)
 
@@ -25,6 +27,12 @@ def test_a_lease_that_lapses_while_the_payload_is_fetched_starts_no_handler(monk
     lab.world.payloads.put(place, "{}", 0)
     lab.change(task_id, payload=place)
     lab.queue.send_many([Send(encode(envelope_of(lab.row(task_id), None)))])
+    return lab, task_id
+
+
+def test_a_lease_that_lapses_while_the_payload_is_fetched_starts_no_handler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stall in the read of a payload beside the row: by its end another worker may have the task."""
+    lab, task_id = with_its_payload_beside_the_row()
     fetch = lab.world.payloads.get
 
     def slow(place: Stored) -> str:
@@ -38,4 +46,26 @@ def test_a_lease_that_lapses_while_the_payload_is_fetched_starts_no_handler(monk
     assert lab.answers.deleted == []
     monkeypatch.setattr(lab.world.payloads, "get", fetch)
     lab.work_until_quiet()
+    assert lab.effects == ["ran"]
+
+
+def test_a_payload_that_cannot_be_read_now_is_not_asked_for_as_fast_as_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S3 is down: the task costs nothing and comes back after half a minute, not at once and over again."""
+    lab, task_id = with_its_payload_beside_the_row()
+    fetch = lab.world.payloads.get
+
+    def fails(place: Stored) -> str:
+        raise ServiceError("S3: 503 Slow Down")
+
+    monkeypatch.setattr(lab.world.payloads, "get", fails)
+    lab.work()
+    row = lab.row(task_id)
+    assert (row.state, row.attempt, row.failures, row.losses) == (State.QUEUED, 1, 0, 0)
+    assert lab.answers.kept == [(task_id, UNSURE_SECONDS)]
+    lab.world.advance(UNSURE_SECONDS - 1)
+    assert lab.receive() == []
+    monkeypatch.setattr(lab.world.payloads, "get", fetch)
+    lab.world.advance(1)
+    lab.work()
+    assert lab.row(task_id).state is State.COMPLETED
     assert lab.effects == ["ran"]

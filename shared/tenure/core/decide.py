@@ -272,7 +272,7 @@ def _why_no_more(row: Row, outcome: Failed, ending: Ending, stamp: Stamp) -> str
 
 def _give_back(row: Row, outcome: Released, stamp: Stamp) -> Settlement:
     if not outcome.started:
-        return Settlement(machine.unclaim(row, stamp), "hide", 0.0)
+        return Settlement(machine.unclaim(row, stamp), "hide", outcome.wait_seconds)
     if row.checkpoint_fence == row.fence and row.checkpoint is not None:
         return Settlement(machine.release(row, stamp, None), "hide", 0.0)
     error = named("HandedOver", "its worker stopped before it was done, and it had left no newer checkpoint")

@@ -100,9 +100,11 @@ class Snoozed:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """This worker will not finish the task. `started` tells whether the handler was ever called."""
+    """This worker will not finish the task. `started` tells whether the handler was ever called; `wait_seconds`, how
+    long nobody is to try it again."""
 
     started: bool
+    wait_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

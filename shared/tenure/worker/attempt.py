@@ -18,7 +18,7 @@ from tenure.worker import context
 from tenure.worker.coroutines import Coroutines
 from tenure.worker.held import Held
 from tenure.worker.holder import Holder
-from tenure.worker.settling import EngineParts, Settler
+from tenure.worker.settling import UNSURE_SECONDS, EngineParts, Settler
 
 
 class RunningAttempt:
@@ -122,7 +122,7 @@ class Invoker:
             return Failed(outcome.describe(error), retriable=False)
         except ServiceError as error:
             self._parts.telemetry.emit("payload.unread", task_id=row.id, error=str(error))
-            return Released(started=False)
+            return Released(started=False, wait_seconds=UNSURE_SECONDS)  # at once, it would go round as fast as it can
         now = self._parts.clock.now_ms()
         if held.lost or (held.row and lease.ended(held.row.lease_end_at_ms, now)):
             return Lost()  # while the payload was fetched; nothing is left to wait for between this look and the call
