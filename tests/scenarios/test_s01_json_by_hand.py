@@ -19,7 +19,6 @@ from tests.support.shop import Shop
     ("annotation", "payload"),
     [
         (datetime, "2026-01-01T00:00:00"),
-        (datetime, "2026-01-01"),
         (datetime | None, "2026-01-01T00:00:00"),
         (list[datetime], ["2026-01-01T00:00:00Z", "2026-01-01T00:00:00"]),
         (dict[datetime, int], {"2026-01-01T00:00:00": 1}),

@@ -57,7 +57,7 @@ class Stage:
             planned = self.plan[name]
             handle = client.submit(planned.task, planned.payload(), options=planned.options())
             self.evidence.names[handle.id] = name
-            self.evidence.tell("submitted", name, handle.id)
+            self.evidence.tell("submitted", name, handle.id, rival=planned.letter(0))
             self.world.clock.sleep(0.005)
 
     def engine(self, process: Process) -> Engine:
