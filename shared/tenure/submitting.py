@@ -188,9 +188,7 @@ class Batch:
 
     def _refused_row(self, row: Row, answer: NotSent) -> Row:
         stamp = Stamp(self._ways.clock.now_ms(), self._ways.entropy.token())
-        if row.version == 1:
-            return machine.refuse(row, stamp, answer.code)
-        return machine.cancel(row, stamp, machine.REFUSED)  # opened again, and refused again
+        return machine.refuse(row, stamp, answer.code)
 
     def _after_refusal(self, each: Submitted, answer: NotSent, outcome: RowOutcome) -> Submitted:
         why = f"{answer.code}: {answer.message}"

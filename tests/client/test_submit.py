@@ -198,6 +198,15 @@ def test_a_key_refused_twice_can_be_opened_a_third_time(shop: Shop) -> None:
     assert shop.effects == [("p1", 100)]
 
 
+def test_a_task_cancelled_as_refused_stays_cancelled(shop: Shop) -> None:
+    """Whatever word a person gives as the reason: the key's task was cancelled, and no later submit runs it."""
+    task = resize(shop).options(idempotency_key="k")
+    task.submit("p1").cancel("refused")
+    assert task.submit("p1").found
+    shop.work()
+    assert shop.effects == []
+
+
 def test_a_refused_key_is_opened_again_with_a_payload_beside_the_row(shop: Shop) -> None:
     """The new submit's payload is the one that is named and read."""
     shop.queue().answers = [REFUSED]

@@ -41,8 +41,9 @@ def queued(**changes: Any) -> Row:
     return replace(machine.submitted(blank(), stamp(0, "w-0")), **changes)
 
 
-def lease_of(*, alone: bool = True, seconds: float = 60, max_attempts: int = 5, token: str = "tok") -> Lease:
-    return Lease(seconds=seconds, token=token, worker="w1", alone=alone, max_attempts=max_attempts, pool="p")
+def lease_of(*, alone: bool = True, seconds: float = 60, max_attempts: int = 5, **changes: Any) -> Lease:
+    lease = Lease(seconds=seconds, token="tok", worker="w1", alone=alone, max_attempts=max_attempts, pool="p")
+    return replace(lease, **changes)
 
 
 def leased(*, alone: bool = True, seconds: float = 60, max_attempts: int = 5, **changes: Any) -> Row:

@@ -24,6 +24,7 @@ from tests.core.building import (
     stamp,
 )
 
+REFUSED = machine.refuse(queued(), stamp(), "AccessDenied").history
 PAIRS = list(product([None, *State], Event))
 
 
@@ -44,13 +45,13 @@ def apply(event: Event, row: Row) -> Row:
         Event.REQUEST_CANCEL: lambda: machine.request_cancel(row, now, "not needed"),
         Event.CANCEL: lambda: machine.cancel(row, now, "not needed"),
         Event.EXPIRE: lambda: machine.expire(row, now),
-        Event.REFUSE: lambda: machine.refuse(replace(row, version=1), now, "no such queue"),
+        Event.REFUSE: lambda: machine.refuse(replace(row, history=queued().history), now, "no such queue"),
         Event.CONFIRM_LETTER: lambda: machine.confirm_letter(row, now),
         Event.REPLAY: lambda: machine.replay(row, now, "mended"),
         Event.DISCARD: lambda: machine.discard(row, now, "not worth it"),
-        Event.SUBMIT: lambda: machine.reopen(replace(row, reason=machine.REFUSED), blank(), now),
+        Event.SUBMIT: lambda: machine.reopen(replace(row, history=REFUSED), blank(), now),
         Event.SCHEDULE: lambda: machine.reopen(
-            replace(row, reason=machine.REFUSED), blank(due_at_ms=now.now_ms + 3_600_000), now
+            replace(row, history=REFUSED), blank(due_at_ms=now.now_ms + 3_600_000), now
         ),
     }
     result: Row = made[event]()

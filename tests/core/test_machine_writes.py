@@ -42,7 +42,7 @@ def test_only_an_untouched_row_can_be_refused() -> None:
     refused = machine.refuse(queued(), stamp(1), "AccessDenied")
     assert (refused.state, refused.reason, refused.version) == (State.CANCELLED, machine.REFUSED, 2)
     with pytest.raises(IllegalTransition, match="somebody has it"):
-        machine.refuse(queued(version=2), stamp(1), "AccessDenied")
+        machine.refuse(machine.send(queued(), stamp(1)), stamp(1), "AccessDenied")
 
 
 def test_a_refused_task_is_opened_again_in_its_own_place() -> None:

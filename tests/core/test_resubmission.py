@@ -34,5 +34,6 @@ def test_a_refused_task_is_opened_again_and_one_cancelled_by_a_person_is_not() -
     again = resubmit(refused, blank(), stamp(1))
     assert isinstance(again, Reopen)
     assert again.row.state is State.QUEUED
-    cancelled = machine.cancel(queued(), stamp(), "not needed")
-    assert resubmit(cancelled, blank(), stamp(1)) == Found(cancelled, False)
+    for reason in ("not needed", machine.REFUSED):
+        cancelled = machine.cancel(queued(), stamp(), reason)
+        assert resubmit(cancelled, blank(), stamp(1)) == Found(cancelled, False)

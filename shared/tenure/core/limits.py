@@ -98,7 +98,11 @@ RESUBMIT_GRACE_SECONDS = 5
 TRACEBACK_BYTES_MAX = 2048
 """The tail of a traceback kept in the row."""
 ERROR_MESSAGE_BYTES_MAX = 512
-"""The head of an error's message kept in the row."""
+"""The head of an error's message, or of a reason that somebody gave, kept in the row."""
+DETAIL_BYTES_MAX = 256
+"""What a line of the history says; a row bears up to 12 of them in every write."""
+NAME_BYTES_MAX = 256
+"""The name of a worker, a pool, a person or an error's class in the row."""
 HISTORY_EVENTS_MAX = 12
 """Latest events kept in the row; older ones fall off (the audit log keeps what must be kept)."""
 DUE_SHARDS = 8

@@ -17,6 +17,7 @@ from typing import Any
 
 from tenure.core import lease, limits
 from tenure.core.errors import IllegalTransition
+from tenure.core.recorded import bounded, disposed, happening
 from tenure.core.task import Disposition, ErrorRecord, Happening, Row, State, Stored
 
 
@@ -36,7 +37,7 @@ class Event(StrEnum):
     UNCLAIM = "unclaim"
     """A claimed task that was never started is given back, free of charge."""
     SEND = "send"
-    """Reconcile or ingest sends another message."""
+    """Reconcile or ingest sends another message, or a submit that relies on another's row."""
     PARK = "park"
     """The message is taken off the queue and the row waits (a halted key)."""
     REQUEST_CANCEL = "request_cancel"
@@ -101,7 +102,7 @@ TRANSITIONS: Mapping[tuple[State | None, Event], State] = {
 """(state, event) -> state. None stands for "no row"."""
 
 REFUSED = "refused"
-"""Reason of a cancelled row whose first send SQS refused; only such a row is opened again by a submit."""
+"""Reason of a row whose submit SQS refused, for people: anybody may give it. What tells such a row is Row.refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +124,14 @@ def next_state(state: State | None, event: Event) -> State:
 
 def _next(row: Row, event: Event, stamp: Stamp, detail: str = "", **changes: Any) -> Row:
     state = next_state(row.state, event)
-    fence = changes.get("fence", row.fence)
-    happening = Happening(stamp.now_ms, event.value, fence, detail)
+    line = happening(stamp.now_ms, event.value, changes.get("fence", row.fence), detail)
     return replace(
         row,
         state=state,
         version=row.version + 1,
         write_id=stamp.write_id,
-        history=(*row.history, happening)[-limits.HISTORY_EVENTS_MAX :],
-        **changes,
+        history=(*row.history, line)[-limits.HISTORY_EVENTS_MAX :],
+        **bounded(changes),
     )
 
 
@@ -166,15 +166,15 @@ def submitted(row: Row, stamp: Stamp) -> Row:
 
 
 def refuse(row: Row, stamp: Stamp, reason: str) -> Row:
-    """SQS refused the first send for certain. Only a row still at its first version can be refused."""
-    if row.version != 1:
+    """SQS refused the send of a submit for certain. Only a row that is still as its submit left it can be refused."""
+    if not row.untouched:
         raise IllegalTransition(f"task {row.id} is at version {row.version}: somebody has it, so it was not refused")
     return _next(row, E.REFUSE, stamp, reason, reason=REFUSED, **_ending(row, stamp))
 
 
 def reopen(row: Row, fresh: Row, stamp: Stamp) -> Row:
     """A refused task is submitted again: the new submit's content in the old row's place, whose versions go on."""
-    if row.reason != REFUSED:
+    if not row.refused:
         raise IllegalTransition(f"task {row.id} was cancelled ({row.reason}), not refused")
     new = submitted(replace(fresh, birth=row.birth), stamp)
     event = E.SCHEDULE if new.state is S.SCHEDULED else E.SUBMIT
@@ -383,7 +383,7 @@ def replay(row: Row, stamp: Stamp, reason: str, payload: Stored | None = None, d
         progress_permille=0,
         payload=payload or row.payload,
         digest=digest or row.digest,
-        disposition=Disposition("replayed", stamp.by, stamp.now_ms, reason),
+        disposition=disposed("replayed", stamp.by, stamp.now_ms, reason),
         expires_at_s=0,
         message_gone=False,
         letter_confirmed=False,
@@ -399,7 +399,7 @@ def discard(row: Row, stamp: Stamp, reason: str) -> Row:
         E.DISCARD,
         stamp,
         reason,
-        disposition=Disposition("discarded", stamp.by, stamp.now_ms, reason),
+        disposition=disposed("discarded", stamp.by, stamp.now_ms, reason),
         expires_at_s=kept["expires_at_s"],
         check_at_ms=0,
     )

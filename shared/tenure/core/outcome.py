@@ -124,17 +124,17 @@ def of_exception(error: BaseException, retry: Retry) -> Outcome:
     if isinstance(error, LeaseLost):
         return Lost()
     if isinstance(error, Snooze):
-        return Snoozed(error.delay_seconds, error.reason)
+        return Snoozed(error.delay_seconds, said(error.reason))
     if isinstance(error, RetryAfter):
-        return Failed(describe(error), True, error.delay_seconds, error.reason)
+        return Failed(describe(error), True, error.delay_seconds, said(error.reason))
     if isinstance(error, GiveUp):
-        return Failed(describe(error), False, reason=error.reason)
+        return Failed(describe(error), False, reason=said(error.reason))
     return Failed(describe(error), retry.retriable(error))
 
 
 def describe(error: BaseException) -> ErrorRecord:
     """An error as it is recorded: bounded, and never raising, whatever the error's own `__str__` does."""
-    kind = _name(type(error))
+    kind = said(_name(type(error)), limits.NAME_BYTES_MAX)
     return ErrorRecord(
         type=kind,
         message=head(_message(error), limits.ERROR_MESSAGE_BYTES_MAX),
@@ -151,6 +151,15 @@ def named(kind: str, message: str) -> ErrorRecord:
 def fingerprint(kind: str, place: str) -> str:
     """Ten hex digits that are equal for the same class of error raised at the same place."""
     return hashlib.sha256(f"{kind}\0{place}".encode("utf-8", "replace")).hexdigest()[:10]
+
+
+def said(value: object, bytes_max: int = limits.ERROR_MESSAGE_BYTES_MAX) -> str:
+    """What somebody gave as a text, as a row can hold it: text whatever it is, valid UTF-8, and of bounded size.
+
+    Types are not checked where it is given: a handler raises `Snooze("5m", error)` only once something is wrong, and
+    an ending that cannot be written down would be taken for the death of its worker.
+    """
+    return head(value if type(value) is str else _message(value), bytes_max)
 
 
 def head(text: str, bytes_max: int) -> str:
@@ -182,9 +191,9 @@ def _name(kind: type) -> str:
     return kind.__qualname__ if module in ("builtins", "", None) else f"{module}.{kind.__qualname__}"
 
 
-def _message(error: BaseException) -> str:
+def _message(error: object) -> str:
     try:
-        return str(error)
+        return str.__str__(str(error))
     except BaseException as broken:  # a user's __str__ may raise anything at all; the task's failure is still told
         return f"<the error's own text could not be read: {type(broken).__name__}>"
 

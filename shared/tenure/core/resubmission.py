@@ -35,7 +35,7 @@ def resubmit(found: Row, fresh: Row, stamp: Stamp) -> Found | Reopen | Conflict:
     """What a submit does that meets a row under its id. The same in every state: compare payloads first."""
     if found.digest != fresh.digest or found.task != fresh.task:
         return Conflict(found)
-    if found.state is State.CANCELLED and found.reason == machine.REFUSED:
+    if found.refused:
         return Reopen(machine.reopen(found, fresh, stamp))
     unsent = found.state is State.QUEUED and found.version == 1 and found.sends == 1
     return Found(found, unsent)

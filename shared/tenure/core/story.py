@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from tenure.core import lease, machine
+from tenure.core import lease
 from tenure.core.durations import text_of
 from tenure.core.task import Row, State
 
@@ -93,7 +93,7 @@ def _dead_lettered(row: Row, now_ms: int) -> str:
 
 
 def _cancelled(row: Row, now_ms: int) -> str:
-    if row.reason == machine.REFUSED:
+    if row.refused:
         return f"SQS refused its message {_when(row.ended_at_ms, now_ms)}, so it was never submitted."
     return f"It was cancelled {_when(row.ended_at_ms, now_ms)}: {row.reason}"
 

@@ -159,6 +159,18 @@ class Row:
         return made + 1
 
     @property
+    def untouched(self) -> bool:
+        """Whether the row is as a submit left it (a first one, or one that opened it again): nobody has moved it since,
+        so nobody but that submit relies on it yet."""
+        return self.state is State.QUEUED and [line.event for line in self.history] == ["submit"]
+
+    @property
+    def refused(self) -> bool:
+        """Whether its submit was taken back since SQS refused its message; only such a row is opened again by a submit.
+        Told by what happened, which nobody's words can pretend."""
+        return self.state is State.CANCELLED and bool(self.history) and self.history[-1].event == "refuse"
+
+    @property
     def never_claimed(self) -> bool:
         """Whether no worker has ever claimed this life of the task."""
         return self.fence == self.fence_floor
