@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from email.utils import formatdate
-from typing import Any
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
 
 import pytest
 from botocore.awsrequest import AWSResponse
@@ -19,8 +20,10 @@ from tenure.adapters.clients import (
     Clients,
     ServerTime,
 )
+from tenure.adapters.clock import SystemThreads
 from tenure.core import limits
 from tenure.rows import WRITE_TRIES
+from tests.support.forks import exit_code_of_a_fork
 
 NOW_MS = 1_800_000_000_000
 
@@ -168,3 +171,39 @@ def test_clients_are_made_once():
     assert clients.sqs is clients.sqs
     assert clients.sqs is not clients.sqs_polls
     assert clients.sqs.meta.endpoint_url == "http://127.0.0.1:1"
+
+
+class Answers(BaseHTTPRequestHandler):
+    """Says that there are no queues, over connections that are kept open, and remembers who asked."""
+
+    protocol_version = "HTTP/1.1"
+    asked_from: ClassVar[list[int]] = []
+
+    def do_POST(self) -> None:
+        self.asked_from.append(self.client_address[1])
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+
+def test_a_forked_process_opens_connections_of_its_own():
+    """On its parent's the two would take each other's answers."""
+    Answers.asked_from.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        serving = SystemThreads().start("server", server.serve_forever)
+        url = f"http://127.0.0.1:{server.server_port}"
+        clients = Clients(lambda: NOW_MS, region="us-east-1", endpoint_url=url, credentials=("1", "x"))
+        clients.sqs.list_queues()
+        clients.sqs.list_queues()
+        assert exit_code_of_a_fork(lambda: bool(clients.sqs.list_queues() and clients.sqs.list_queues())) == 0
+        clients.sqs.list_queues()
+        clients.close()
+        server.shutdown()
+        serving.join()
+    first, second, childs, childs_second, last = Answers.asked_from
+    assert first == second == last != childs == childs_second

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from tenure.adapters.clock import SystemClock, SystemEntropy, SystemThreads
+from tests.support.forks import exit_code_of_a_fork
 
 
 def test_the_clock_adds_what_the_service_s_answers_say_asked_anew_each_time():
@@ -70,3 +71,24 @@ def test_a_lock_keeps_others_out():
         assert inside == []
     assert thread.join(30)
     assert inside == [1]
+
+
+def test_a_forked_process_finds_every_lock_free():
+    """Whoever held one is a thread that the child does not have, and it would wait for it for ever."""
+    threads = SystemThreads()
+    lock, held, done = threads.lock(), threads.signal(), threads.signal()
+
+    def hold() -> None:
+        with lock:
+            held.set()
+            done.wait()
+
+    def take() -> bool:
+        with lock:
+            return True
+
+    holder = threads.start("holder", hold)
+    held.wait()
+    assert exit_code_of_a_fork(take) == 0
+    done.set()
+    assert holder.join()

@@ -19,6 +19,7 @@ from tenure.ports import Item, Key, Refused, Unanswered, Write, Written
 from tenure.rows import Rows, Stands, Unknown, to_item
 from tests.support.backends import Aws
 from tests.support.faults import Fault, Faults
+from tests.support.forks import exit_code_of_a_fork
 
 
 def an_item(name: str = "one", version: int = 1, write_id: str = "w") -> Item:
@@ -282,3 +283,17 @@ def test_queries_go_on_until_there_is_no_more_or_enough(session: boto3.session.S
         stub.add_response("query", {"Items": [entry]}, more)
         assert DynamoStore(client, "tasks", SystemClock()).due("work", 0, 9, 3) == [Key("T#1", "R")] * 2
         stub.assert_no_pending_responses()
+
+
+def test_a_forked_process_writes_many_with_threads_of_its_own(aws: Aws):
+    """A producer that forks (gunicorn --preload, multiprocessing) after a first large submit: its parent's threads are
+    not there, and work for them would lie for ever."""
+    store = aws.store()
+
+    def write(first: int) -> bool:
+        writes = [Write(an_item(f"n{number}"), None) for number in range(first, first + 20)]
+        return store.write_many(writes) == [Written()] * 20
+
+    assert write(0)
+    assert exit_code_of_a_fork(lambda: write(20)) == 0
+    assert write(20), "and its parent goes on with its own"

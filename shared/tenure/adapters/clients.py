@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
@@ -15,6 +16,7 @@ from tenure import config
 from tenure.core import limits
 
 if TYPE_CHECKING:
+    from botocore.client import BaseClient
     from botocore.hooks import BaseEventHooks
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
@@ -111,6 +113,7 @@ class Clients:
             aws_secret_access_key=secret,
             profile_name=profile,
         )
+        self._made: list[BaseClient] = []
         self._endpoint_url = endpoint_url
         self._patience_seconds = patience_seconds
 
@@ -150,6 +153,11 @@ class Clients:
         told = self._client("sts", ANSWER_SECONDS).get_caller_identity()
         return told["Account"], told["Arn"]
 
+    def close(self) -> None:
+        """Close the connections that no call holds. A call that is made all the same opens another."""
+        for client in self._made:
+            client.close()
+
     def _client(self, service: str, answer_seconds: int, tries: int = TRIES) -> Any:
         settings = Config(
             retries={"mode": "standard", "total_max_attempts": tries},
@@ -161,4 +169,20 @@ class Clients:
         )
         client = self._session.client(service, endpoint_url=self._endpoint_url, config=settings)  # type: ignore[call-overload] # one place for all services
         self.server_time.listen(client.meta.events)
+        _close_what_a_fork_left(client)
+        self._made.append(client)
         return client
+
+
+def _close_what_a_fork_left(client: BaseClient) -> None:
+    """Let a forked process open connections of its own before it first asks: on an inherited one its requests and its
+    parent's would mingle, and each could take the other's answers for its own."""
+    owner = os.getpid()
+
+    def before_send(**_: Any) -> None:
+        nonlocal owner
+        if owner != os.getpid():
+            client.close()
+            owner = os.getpid()
+
+    client.meta.events.register("before-send", before_send)

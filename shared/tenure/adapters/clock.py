@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -63,8 +65,35 @@ class SystemThreads:
         return _Flag()
 
     def lock(self) -> AbstractContextManager[Any]:
-        """A new lock, for `with`. Not reentrant."""
-        return threading.Lock()
+        """A new lock, for `with`. Not reentrant. Free in a process that is forked while another thread holds it."""
+        return _Lock()
+
+
+class _Lock:
+    """A child of a fork has one thread, the one that forked; whoever else held a lock is not there to give it back."""
+
+    def __init__(self) -> None:
+        self.inner = threading.Lock()
+        _LOCKS.add(self)
+
+    def __enter__(self) -> None:
+        self.inner.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.inner.release()
+
+
+_LOCKS: weakref.WeakSet[_Lock] = weakref.WeakSet()
+
+
+def _free_all() -> None:
+    """In a child of a fork, before anything else of it runs. No lock is held by the thread that forks: user code is
+    what forks, and it runs under none of ours."""
+    for lock in list(_LOCKS):
+        lock.inner = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_free_all)
 
 
 class _Started:

@@ -7,6 +7,7 @@ the item only.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -42,14 +43,16 @@ class DynamoStore:
     """ports.TaskStore over one table (items.table_definition).
 
     workers: how many writes of one `write_many` are under way at once; the client's connection pool should hold as
-    many. Threads are started with the first call that writes more than one item, and none before.
+    many. Threads are started with the first call that writes more than one item, and none before. A process that was
+    forked from one with such threads gets its own: threads do not survive a fork, and work for them would lie for ever.
     """
 
     def __init__(self, client: DynamoDBClient, table_name: str, clock: Clock, workers: int = 8) -> None:
         self._client = client
         self._table = table_name
         self._clock = clock
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="tenure-store")
+        self._workers = workers
+        self._pool = self._new_pool()
 
     # ---- reading ---------------------------------------------------------------------------------------------------
     def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
@@ -126,7 +129,14 @@ class DynamoStore:
         """See ports.TaskStore."""
         if len(writes) < 2:
             return [self._write(write) for write in writes]
-        return list(self._pool.map(self._write, writes))
+        pid, pool = self._pool
+        if pid != os.getpid():  # of two threads that see it at once each makes one; the loser's ends with its call
+            self._pool = _, pool = self._new_pool()
+        return list(pool.map(self._write, writes))
+
+    def _new_pool(self) -> tuple[int, ThreadPoolExecutor]:
+        """Threads, and the process that they are of."""
+        return os.getpid(), ThreadPoolExecutor(self._workers, thread_name_prefix="tenure-store")
 
     def _write(self, write: Write) -> WriteOutcome:
         try:

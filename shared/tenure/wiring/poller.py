@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tenure.adapters.clients import Clients
 from tenure.config import WorkerConfig
@@ -41,12 +42,16 @@ def poller_of(worker: Worker, liveness: Path | None = None) -> Poller:
 
 def _connect(worker: Worker, tier: Tier) -> Callable[[], Inbox]:
     """How a tier's inbox is built. The first is on the worker's own clients; each later one, asked for after failures,
-    on new ones, with new connections and freshly read credentials."""
-    built: list[Clients] = []
+    on new ones, with new connections and freshly read credentials. What was built before is closed and let go: each is
+    some 8 MB, and expired credentials ask for one at every poll."""
+    latest: Clients | None = None
 
     def connect() -> Inbox:
-        clients = worker.new_clients() if built else worker.clients
-        built.append(clients)
+        nonlocal latest
+        clients = worker.new_clients() if latest else worker.clients
+        if latest and latest is not worker.clients:  # the worker's own serve its rows, letters and heartbeats
+            latest.close()
+        latest = clients
         queue = queue_of(worker, tier, clients)
         return Inbox(tier, queue, dead_of(worker, tier), DirectAck(queue, worker.telemetry))
 
@@ -57,14 +62,31 @@ def run_child(config: WorkerConfig, index: int) -> int:
     """The index-th poller process of a container, until a signal drains it. Its exit code. Raises as worker_of does."""
     worker = worker_of(config, whole_process=True)
     poller = poller_of(worker, child_path(Path(config.liveness_file), index))
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: poller.drain())
+    _drain_on_signals(poller)
     protection = _protection(config, worker)
     try:
         return poller.run()
     finally:
         if protection:
             protection.stop()
+
+
+def _drain_on_signals(poller: Poller) -> None:
+    """SIGTERM and SIGINT drain this process. In one that a handler forks they do what they do by default: it has no
+    main thread that acts on a drain, so multiprocessing's `terminate()` would do nothing there."""
+    defaults: dict[signal.Signals, Any] = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+
+    def drain(*_: object) -> None:
+        poller.drain()
+
+    def give_back() -> None:
+        for number, default in defaults.items():
+            if signal.getsignal(number) is drain:
+                signal.signal(number, default)
+
+    for number in defaults:
+        signal.signal(number, drain)
+    os.register_at_fork(after_in_child=give_back)
 
 
 def _protection(config: WorkerConfig, worker: Worker) -> Protection | None:
