@@ -140,6 +140,7 @@ class TestHeartbeat:
         def slow() -> None:
             it.world.advance(21)
             engine.holder.tick()
+            engine.holder.stop()  # waits for what settles it
             seen.append(it.row(task_id).state)
             context().progress(0.5)
 

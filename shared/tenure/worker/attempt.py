@@ -78,10 +78,12 @@ class RunningAttempt:
 
     def _save(self, saved: dict[str, Any]) -> None:
         text = _json_text(saved, f"the checkpoint of task {self.task_id}")
+        # The text first, outside the message's lock: the heartbeat thread waits for that, and others for it.
+        now = self._parts.stamp()
+        expires = machine.expires_at_s(now) + machine.CHECKPOINT_LIFE_SECONDS
+        place = self._settler.store(f"{self.task_id}/C/{now.write_id}", text, expires)
 
         def write(row: Row, stamp: Stamp) -> Row:
-            expires = machine.expires_at_s(stamp) + machine.CHECKPOINT_LIFE_SECONDS
-            place = self._settler.store(f"{row.id}/C/{stamp.write_id}", text, expires)
             lease_seconds = self._held.lease_seconds_at(stamp.now_ms)
             # Progress too: checkpoints that come faster than beats put every beat off.
             return machine.checkpointed(row, stamp, lease_seconds, place, self._held.progress_permille)

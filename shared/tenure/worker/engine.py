@@ -238,11 +238,13 @@ class Engine:
 
     def _time_out(self, held: Held) -> None:
         """A handler's time is over: its attempt has failed, and whatever it still does is fenced off."""
+        if not self.holder.drop(held):
+            return  # it returned in the same moment
         held.cancelled = True
         if held.interrupt:
             held.interrupt()
         seconds = held.definition.timeout_seconds if held.definition else 0
-        self._settler.settle(held, Failed(named("TimedOut", f"it ran longer than its timeout of {seconds:g} s"), True))
+        self._settler.record(held, Failed(named("TimedOut", f"it ran longer than its timeout of {seconds:g} s"), True))
 
     def _abandon(self, held: Held) -> None:
         """Something of our own failed: let go without a word to SQS; the message comes back by itself."""

@@ -44,6 +44,8 @@ class Holder:
         self._held: list[Held] = []
         self._stop: Signal | None = None
         self._thread: Thread | None = None
+        self._endings: list[Thread] = []
+        """Those that settle timeouts: never more than there are handlers whose time is over."""
 
     def start(self) -> None:
         """Start the heartbeat thread, unless it runs already."""
@@ -52,11 +54,13 @@ class Holder:
             self._thread = self._threads.start("tenure-heartbeat", lambda: self._loop(stop))
 
     def stop(self) -> None:
-        """Stop the heartbeat thread and wait for it: no beat is under way after this."""
+        """Stop the heartbeat thread and wait for it: no beat is under way after this, and every timeout is settled."""
         if self._thread is not None and self._stop is not None:
             self._stop.set()
             self._thread.join()
             self._thread = self._stop = None
+        while self._endings:
+            self._endings.pop().join()
 
     def add(self, held: Held) -> None:
         """Take a message into care: from now on it is kept hidden, and beaten once it has a row."""
@@ -65,13 +69,16 @@ class Holder:
         with self._lock:
             self._held.append(held)
 
-    def drop(self, held: Held) -> None:
-        """Let go of a message. When this returns no beat of it is under way and none will start."""
+    def drop(self, held: Held) -> bool:
+        """Let go of a message. When this returns no beat of it is under way and none will start.
+
+        Whether this call was the one that let go: of a handler's return and its timeout, one settles."""
         with self._lock:
             if held in self._held:
                 self._held.remove(held)
         with held.lock:  # joins a beat that is under way
-            held.settled = True
+            first, held.settled = not held.settled, True
+        return first
 
     def all(self) -> list[Held]:
         """The messages in care now."""
@@ -94,9 +101,17 @@ class Holder:
         now = self._clock.now_ms()
         if held.stops_at_ms and now >= held.stops_at_ms and not held.timed_out:
             held.timed_out = True
-            self._on_timeout(held)
+            self._endings = [thread for thread in self._endings if not thread.join(0)]
+            self._endings.append(self._threads.start("tenure-timeout", lambda: self._end(held)))
         if now >= held.beats_at_ms:
             self.beat(held)
+
+    def _end(self, held: Held) -> None:
+        """Settle a timeout. Not in the heartbeat thread: a slow table or DLQ would cost the others their leases."""
+        try:
+            self._on_timeout(held)
+        except Exception as error:
+            self._telemetry.emit("beat.failed", task_id=held.envelope.id, error=repr(error))
 
     def beat(self, held: Held, write: Callable[[Row, Stamp], Row] | None = None) -> bool:
         """One heartbeat, with `write` in the place of a plain beat where a checkpoint is to be named.

@@ -57,12 +57,14 @@ class Settler:
         self._holder = holder
 
     def settle(self, held: Held, outcome: Outcome) -> bool:
-        """Record the outcome and answer the message. Whether the task is seen final.
+        """Record the outcome and answer the message, unless another thread settles it. Whether it is seen final.
 
-        The heartbeat is stopped and joined first, so that no beat can overwrite what is settled here. A lost lease
-        writes nothing and deletes nothing.
+        The heartbeat is stopped and joined first, so that no beat can overwrite what is settled here.
         """
-        self._holder.drop(held)
+        return self._holder.drop(held) and self.record(held, outcome)
+
+    def record(self, held: Held, outcome: Outcome) -> bool:
+        """The rest of it, for whoever has let go of the message. A lost lease writes nothing and deletes nothing."""
         if held.lost or held.row is None or isinstance(outcome, Lost):
             self._holder.lose(held, "it was lost while its handler ran")
             return False
