@@ -8,8 +8,10 @@ import pytest
 
 from tenure.core import decide, limits, machine
 from tenure.core.decide import Bury, Claim, Drop, HandBack, Quarantine, Replay
+from tenure.core.replaying import REPLAYS_MAX
 from tenure.core.task import Row, State
 from tests.core.building import (
+    ERROR,
     T0,
     arrival,
     dead,
@@ -32,10 +34,10 @@ def admit(row: Row | None, after_seconds: float = 0, **facts: object) -> decide.
 # ---- R9: who may be claimed unread -----------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("receives", "sends", "redriven", "first"),
-    [(1, 1, False, True), (2, 1, False, False), (1, 2, False, False), (1, 1, True, False)],
+    [(1, 1, "", True), (2, 1, "", False), (1, 2, "", False), (1, 1, "t1:b1:1:0", False)],
 )
 def test_only_a_first_delivery_of_a_first_send_may_be_claimed_unread(
-    receives: int, sends: int, redriven: bool, first: bool
+    receives: int, sends: int, redriven: str, first: bool
 ) -> None:
     facts = arrival(receive_count=receives, redriven=redriven)
     facts = replace(facts, envelope=envelope(sends=sends))
@@ -44,8 +46,8 @@ def test_only_a_first_delivery_of_a_first_send_may_be_claimed_unread(
 
 # ---- R10: case by case -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("row", [queued(), leased(), in_state(State.COMPLETED), dead()], ids=lambda row: row.state)
-@pytest.mark.parametrize("redriven", [False, True])
-def test_a_message_that_names_another_task_than_its_row_is_set_aside(row: Row, redriven: bool) -> None:
+@pytest.mark.parametrize("redriven", ["", "t1:b1:1:0"])
+def test_a_message_that_names_another_task_than_its_row_is_set_aside(row: Row, redriven: str) -> None:
     """An id that somebody gave twice never runs one task with the other's arguments, and ends neither."""
     decision = admit(row, 7200, envelope=envelope(task="another"), redriven=redriven)
     assert isinstance(decision, Quarantine)
@@ -89,13 +91,48 @@ def test_a_dead_letter_whose_letter_was_not_confirmed_is_sent_it_first() -> None
 @pytest.mark.parametrize("row", [dead(), in_state(State.DEAD_LETTERED)], ids=["confirmed", "unconfirmed"])
 def test_a_letter_that_an_operator_redrove_is_a_replay(row: Row) -> None:
     """R27: bury's mark on a main queue."""
-    decision = admit(row, redriven=True)
+    decision = admit(row, redriven=row.letter_id)
     assert isinstance(decision, Replay)
     assert (decision.row.state, decision.row.replays) == (State.QUEUED, 1)
 
 
+def test_a_redriven_letter_opens_its_task_once() -> None:
+    """R27: after the next burial the same message still bears the old mark; it sends the new letter, then it goes."""
+    first = dead()
+    opened = machine.replay(first, stamp(3, "w-4"), "redriven")
+    again = machine.bury(machine.claim(opened, stamp(4, "w-5"), lease_of()), stamp(5, "w-6"), ERROR, "gave_up")
+    assert admit(again, 10, redriven=first.letter_id) == Bury("its letter was not confirmed")
+    rung = machine.confirm_letter(again, stamp(6, "w-7"))
+    assert admit(rung, 10, redriven=first.letter_id) == Drop("already dead-lettered")
+    assert isinstance(admit(again, 10, redriven=again.letter_id), Replay), "its own letter opens it again"
+
+
+@pytest.mark.parametrize("row", [dead(), in_state(State.DEAD_LETTERED)], ids=["confirmed", "unconfirmed"])
+def test_a_discarded_letter_that_is_redriven_never_runs(row: Row) -> None:
+    """R27: what a person said needs nothing more is neither run nor rung for again."""
+    discarded = machine.discard(row, stamp(3, "w-4"), "the customer left")
+    assert admit(discarded, 10, redriven=row.letter_id) == Drop("its dead letter was discarded")
+    assert admit(discarded, 10) == Drop("its dead letter was discarded"), "nor is an unconfirmed letter sent"
+
+
+def test_replays_by_redrive_are_bounded_like_all_others() -> None:
+    """R27: what died so often needs a person's eyes, not another pass of the console; its letter goes back."""
+    last = dead(replays=REPLAYS_MAX - 1)
+    assert isinstance(admit(last, 10, redriven=last.letter_id), Replay)
+    over = dead(replays=REPLAYS_MAX)
+    decision = admit(over, 10, redriven=over.letter_id)
+    assert decision == Bury(f"replayed {REPLAYS_MAX} times already (at most {REPLAYS_MAX})")
+
+
+def test_a_redriven_letter_past_its_deadline_stays_a_dead_letter() -> None:
+    """R24, R27: opened, it would only expire, and with it open its ordering key. Its letter goes back."""
+    late = dead(deadline_at_ms=T0 + 5000)
+    decision = admit(late, 10, redriven=late.letter_id)
+    assert decision == Bury("its deadline has passed: it would only expire")
+
+
 def test_a_redriven_letter_of_a_task_that_was_done_since_runs_nothing() -> None:
-    assert admit(in_state(State.COMPLETED), redriven=True) == Drop("already completed")
+    assert admit(in_state(State.COMPLETED), redriven=dead().letter_id) == Drop("already completed")
 
 
 @pytest.mark.parametrize("state", [State.RETRYING, State.SCHEDULED])

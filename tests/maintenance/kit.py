@@ -147,7 +147,7 @@ class Kit:
         for delivery in deliveries:
             envelope = decode(delivery.body)
             row = self.parts.rows.get(envelope.id)
-            arrival = Arrival(envelope, delivery.receive_count, LETTER_ATTRIBUTE in delivery.attributes)
+            arrival = Arrival(envelope, delivery.receive_count, delivery.attributes.get(LETTER_ATTRIBUTE, ""))
             lease = Lease(60.0, self.world.entropy.token(), "w2", True, envelope.max_attempts)
             made = decide.admit(row, arrival, lease, self.stamp("w2"))
             if isinstance(made, decide.HandBack):

@@ -16,8 +16,9 @@ from tenure.cli.upkeep import DefaultGroup, caller, need_reason, parts_of, reaso
 from tenure.core.durations import seconds_of
 from tenure.core.envelope import canonical
 from tenure.core.filters import parse
+from tenure.core.replaying import REPLAYS_MAX
 from tenure.maintenance.discard import Discard
-from tenure.maintenance.plan import REPLAYS_MAX, Plan
+from tenure.maintenance.plan import Plan
 from tenure.maintenance.replay import NothingMatched, Replays
 from tenure.maintenance.replay_record import Phase, ReplaySpec, ReplayState
 from tenure.wiring.maintenance import validator_of

@@ -14,6 +14,7 @@ from tenure.core.adoption import adopted
 from tenure.core.envelope import Envelope
 from tenure.core.machine import Event, Lease, Stamp
 from tenure.core.outcome import Failed, Lost, Outcome, Released, Snoozed, Succeeded, named
+from tenure.core.replaying import is_discarded, is_present, why_not
 from tenure.core.retry import Retry, fits_visibility
 from tenure.core.task import Row, State, Stored
 
@@ -73,8 +74,8 @@ class Arrival:
 
     envelope: Envelope
     receive_count: int
-    redriven: bool = False
-    """It bears bury's mark on a main queue."""
+    redriven: str = ""
+    """It bears bury's mark on a main queue: the id of the letter that it was."""
     paused: bool = False
     adopting_queue: str = ""
     """The standard queue it came from, whose messages may begin a task; "" on an ordered one, where none may."""
@@ -191,11 +192,12 @@ def end_instead_of_run(row: Row, stamp: Stamp) -> Row | None:
 def _meet_final(row: Row, arrival: Arrival, stamp: Stamp) -> Admission:
     if row.state is not State.DEAD_LETTERED:
         return Drop(f"already {row.state}")
-    if arrival.redriven:
-        return Replay(machine.replay(row, stamp, "redriven from the DLQ by hand"))
-    if not row.letter_confirmed:
+    if is_present(row, arrival.redriven):
+        barred = why_not(row, stamp.now_ms)  # then its letter goes back: an open dead letter keeps its bell
+        return Bury(barred) if barred else Replay(machine.replay(row, stamp, "redriven from the DLQ by hand"))
+    if not row.letter_confirmed and not is_discarded(row):
         return Bury("its letter was not confirmed")
-    return Drop("already dead-lettered")
+    return Drop("its dead letter was discarded" if is_discarded(row) else "already dead-lettered")
 
 
 # ---- an attempt ends -------------------------------------------------------------------------------------------

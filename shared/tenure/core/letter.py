@@ -71,8 +71,9 @@ def letter_of(row: Row, envelope_payload: str | None) -> Letter:
     body = _with_member(row, payload)
     if len(body.encode("utf-8", "replace")) > room and row.payload is not None and row.payload.kind != "inline":
         body = _with_member(row, None)
-    name = group_id(row.letter_id)
-    return Letter(body, name, name, attributes)
+    # A confirmed letter is sent again only where a redrive took it out of the DLQ, perhaps within FIFO's five minutes.
+    again = f"{row.letter_id}:{row.version}" if row.letter_confirmed else row.letter_id
+    return Letter(body, group_id(row.letter_id), group_id(again), attributes)
 
 
 def quarantine_of(body: str, attributes: Mapping[str, str], group: str, message_id: str, why: str) -> Letter:

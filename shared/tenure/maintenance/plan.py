@@ -9,12 +9,11 @@ from typing import Any
 
 from tenure.core import limits
 from tenure.core.filters import Filter
+from tenure.core.replaying import why_not
 from tenure.core.task import Row
 from tenure.maintenance.letters import open_pages, queues_of
 from tenure.maintenance.parts import Parts
 
-REPLAYS_MAX = 3
-"""How often a task is replayed at most unless told otherwise: what died four times needs a person's eyes."""
 SAMPLES_MAX = 100
 """Tasks of one cause kept for a canary to choose from."""
 CAUSES_MAX = 50
@@ -99,18 +98,6 @@ def matching(parts: Parts, picked: Filter, now_ms: int, queue: str, after_ms: in
     """
     for page in open_pages(parts, queue, after_ms):
         yield [row for row in page if row.ended_at_ms <= now_ms and picked.matches(row, now_ms)]
-
-
-def why_not(row: Row, now_ms: int, replays_max: int) -> str:
-    """Why a dead letter that matches is not replayed; nothing if it is."""
-    if row.replays >= replays_max:
-        return f"replayed {row.replays} times already (at most {replays_max})"
-    beside = row.payload is not None and row.payload.kind != "inline"
-    if beside and now_ms - max(row.submitted_at_ms, row.due_at_ms) > limits.PAYLOAD_LIFE_SECONDS * 1000:
-        return "its payload beside the row has passed its time to live"
-    if row.deadline_at_ms and row.deadline_at_ms < now_ms:
-        return "its deadline has passed: it would only expire"
-    return ""
 
 
 def plan(parts: Parts, picked: Filter, now_ms: int, replays_max: int | None = None) -> Plan:

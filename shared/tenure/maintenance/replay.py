@@ -9,12 +9,13 @@ from tenure.core import limits
 from tenure.core.envelope import digest_of
 from tenure.core.errors import ServiceError, TenureError, UsageError
 from tenure.core.filters import parse
+from tenure.core.replaying import why_not
 from tenure.core.task import Row, Stored
 from tenure.durable import Things
 from tenure.maintenance.audit import Audit
 from tenure.maintenance.letters import is_open
 from tenure.maintenance.parts import Parts
-from tenure.maintenance.plan import Plan, matching, plan, why_not
+from tenure.maintenance.plan import Plan, matching, plan
 from tenure.maintenance.replay_record import (
     ACTIVE,
     ENDED,

@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Any
 
 from tenure.core.errors import TenureError, UsageError
+from tenure.core.replaying import REPLAYS_MAX
 from tenure.core.task import Stored
-from tenure.maintenance.plan import REPLAYS_MAX
 from tenure.ports import Item, Key
 
 LIFE_SECONDS = 90 * 86_400

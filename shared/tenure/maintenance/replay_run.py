@@ -14,13 +14,14 @@ from tenure.core import machine
 from tenure.core.errors import ServiceError
 from tenure.core.filters import parse
 from tenure.core.machine import Event
+from tenure.core.replaying import why_not
 from tenure.core.task import Row, State
 from tenure.durable import Things
 from tenure.maintenance import pace
 from tenure.maintenance.audit import Audit, Record
 from tenure.maintenance.letters import is_open, queues_of
 from tenure.maintenance.parts import Parts
-from tenure.maintenance.plan import matching, plan, why_not
+from tenure.maintenance.plan import matching, plan
 from tenure.maintenance.replay_record import Phase, ReplayState, to_item, to_state
 from tenure.maintenance.sending import send_replayed
 from tenure.ports import Item, Refused

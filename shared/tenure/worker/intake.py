@@ -183,7 +183,7 @@ class Intake:
         return Arrival(
             envelope=held.envelope,
             receive_count=held.delivery.receive_count,
-            redriven=LETTER_ATTRIBUTE in held.delivery.attributes,
+            redriven=held.delivery.attributes.get(LETTER_ATTRIBUTE, ""),
             paused=self._paused(held.inbox.tier.queue),
             sent_at_ms=held.delivery.sent_at_ms,
             adopting_queue="" if held.inbox.tier.ordered else held.inbox.tier.queue,
@@ -201,7 +201,11 @@ class Intake:
             self._settler.quarantine(held.inbox, held.delivery, decision.why)
             return AWAY
         if isinstance(decision, Bury) and row is not None:
-            self._parts.telemetry.emit("task.buried", task_id=row.id, task=row.task, queue=row.queue, reason=row.reason)
+            if row.letter_confirmed:  # redriven, and it may not run: its letter goes back
+                self._tell_dropped(held, decision, row)
+            else:
+                named = {"task_id": row.id, "task": row.task, "queue": row.queue}
+                self._parts.telemetry.emit("task.buried", **named, reason=row.reason)
             return FINAL if self._settler.finish_burial(held, row) else AWAY
         self._tell_dropped(held, decision, row)
         held.inbox.ack.delete(held.delivery)
