@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
@@ -12,6 +12,15 @@ from tenure.core.outcome import LeaseLost
 T = TypeVar("T")
 
 log = logging.getLogger("tenure.task")
+
+
+class _TaskLog(logging.LoggerAdapter[logging.Logger]):
+    """LoggerAdapter itself drops what a call gives as `extra` (`merge_extra` came with Python 3.13)."""
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        """Both; whose line it is cannot be overwritten."""
+        kwargs["extra"] = {**(kwargs.get("extra") or {}), **(self.extra or {})}
+        return msg, kwargs
 
 
 class Attempt(Protocol):
@@ -105,8 +114,8 @@ class Context:
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger that names task, attempt and fence in every line."""
-        return logging.LoggerAdapter(log, {"task_id": self.task_id, "attempt": self.attempt, "fence": self.fence})
+        """A logger that names task, attempt and fence in every line, besides what a call gives as `extra`."""
+        return _TaskLog(log, {"task_id": self.task_id, "attempt": self.attempt, "fence": self.fence})
 
 
 _INERT = Context()
