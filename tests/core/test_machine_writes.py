@@ -225,6 +225,15 @@ def test_a_replay_s_retries_are_not_cut_short_by_when_the_first_life_began() -> 
     assert machine.claim(new, stamp(1_000_001), lease_of()).first_started_at_ms == T0 + 1_000_001_000
 
 
+def test_an_edited_payload_begins_without_the_steps_of_the_old_one() -> None:
+    """R27: what was quoted for the old amount is not charged for the new one; the same payload goes on where it was."""
+    left = dead(checkpoint=PLACE, checkpoint_fence=1)
+    edited = machine.replay(left, stamp(100), "mended", PLACE, "d2")
+    assert (edited.checkpoint, edited.checkpoint_fence) == (None, 0)
+    same = machine.replay(left, stamp(100), "mended")
+    assert (same.checkpoint, same.checkpoint_fence) == (PLACE, 1)
+
+
 def test_a_replay_may_bring_a_mended_payload() -> None:
     new = machine.replay(dead(), stamp(100), "mended", PLACE, "d2")
     assert (new.payload, new.digest) == (PLACE, "d2")

@@ -381,8 +381,8 @@ def replay(row: Row, stamp: Stamp, reason: str, payload: Stored | None = None, d
         cancel_requested_at_ms=0,
         cancel_reason="",
         progress_permille=0,
-        payload=payload or row.payload,
-        digest=digest or row.digest,
+        # Steps and checkpoint say what was done with the old payload: an edited one begins anew.
+        **({"payload": payload, "digest": digest, "checkpoint": None, "checkpoint_fence": 0} if payload else {}),
         disposition=disposed("replayed", stamp.by, stamp.now_ms, reason),
         expires_at_s=0,
         message_gone=False,
@@ -408,10 +408,6 @@ def discard(row: Row, stamp: Stamp, reason: str) -> Row:
 def park(row: Row, stamp: Stamp, reason: str) -> Row:
     """The message leaves SQS and the row waits for its ordering key to open."""
     return _next(row, E.PARK, stamp, reason, check_at_ms=0)
-
-
-CHECKPOINT_LIFE_SECONDS = limits.SQS_RETENTION_SECONDS_MAX
-"""How much longer than a row that ended now a checkpoint is kept: its task may go on for as long as SQS holds it."""
 
 
 # ---- shared pieces ---------------------------------------------------------------------------------------------
