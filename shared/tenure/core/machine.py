@@ -410,6 +410,10 @@ def park(row: Row, stamp: Stamp, reason: str) -> Row:
     return _next(row, E.PARK, stamp, reason, check_at_ms=0)
 
 
+CHECKPOINT_LIFE_SECONDS = limits.SQS_RETENTION_SECONDS_MAX
+"""How much longer than a row that ended now a checkpoint is kept: its task may go on for as long as SQS holds it."""
+
+
 # ---- shared pieces ---------------------------------------------------------------------------------------------
 def check_at(due_at_ms: int, now_ms: int, *, message_held: bool, sends: int) -> int:
     """When reconcile should look at a task that is due then.
