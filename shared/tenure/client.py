@@ -30,6 +30,8 @@ BATCH_PAYLOAD_BYTES = 8_388_608
 """A batch is closed earlier once it holds so much payload, so that memory stays bounded whatever is submitted."""
 FAILURES_KEPT = 1000
 """Failures told one by one where the outcomes are not kept."""
+UNTOLD = "tenure: it is not known whether task {id} was submitted"
+"""Note at a KeyboardInterrupt that came between the first write of a submit and its answer."""
 
 
 class Submittable(Protocol):
@@ -126,8 +128,14 @@ class Client:
         Raises, before anything exists, a UsageError by kind (InvalidTask, InvalidTopology, InvalidPayload, TooLarge,
         NotBuilt); KeyConflict where the key stands for other work; SubmitRefused if SQS said no, after the row was
         taken back; ServiceError if the table did not answer, so that it is not known whether the task exists.
+        A KeyboardInterrupt while it is under way bears a note with the task's id.
         """
-        outcome = Batch(self._ways(), set()).run([self._draft(submission)])[0]
+        made = self._draft(submission)
+        try:
+            outcome = Batch(self._ways(), set()).run([made])[0]
+        except KeyboardInterrupt as error:
+            error.add_note(UNTOLD.format(id=made.row.id))
+            raise
         if outcome.error is not None:
             raise outcome.error
         return self._handle(outcome)

@@ -110,6 +110,35 @@ def test_ctrl_c_ends_the_wait_and_not_the_task(shop: Shop, monkeypatch: pytest.M
         assert states.row_of(shop, task_id).state.value == "queued"
 
 
+def test_ctrl_c_while_it_is_sent_tells_the_id(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the row and the answer nobody knows whether it was submitted: its id is told, in JSON too; exit 1."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(shop.world.queues(shop.environment.topology.tier("reports"))), "send_many", interrupted)
+    for number, more in enumerate(([], ["--wait"], ["-o", "json"]), 1):
+        result = shop.run("submit", "render", '{"month": "a"}', *more)
+        assert (result.exit_code, result.stdout) == (1, "")
+        told = json.loads(result.stderr)["message"] if more == ["-o", "json"] else " ".join(result.stderr.split())
+        task_id = told.partition("not known whether task ")[2].split()[0]
+        assert states.row_of(shop, task_id).task == "render"
+        assert "tenure show" in told
+        assert len(shop.world.store.all()) == number
+
+
+def test_ctrl_c_before_anything_was_sent_says_so(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it connects, say: nothing was submitted, exit 1."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Shop, "open", interrupted)
+    result = shop.run("submit", "render", '{"month": "a"}')
+    assert (result.exit_code, result.stderr) == (1, "Error: you stopped it; nothing was submitted.\n")
+    assert shop.world.store.all() == []
+
+
 @pytest.mark.parametrize("option", ["--timeout", "--delay", "--deadline"])
 def test_every_option_is_looked_at_before_anything_is_submitted(shop: Shop, option: str) -> None:
     """A duration that is none is exit 2 with the option's name, in JSON for who asked for it, and no task."""

@@ -173,7 +173,7 @@ def _tell(session: Session, where: str, expect: str | None, findings: Sequence[F
     table.columns[2].no_wrap, table.columns[2].overflow = False, "fold"
     for each in findings:
         table.add_row(each.check.id, each.check.documented, each.seen.text, each.verdict.value)
-    session.console.print(table, markup=False)
+    session.console.print(table)
     for each in findings:
         if not each.good:
             why = f" It is listed: {each.reason}." if each.reason else ""

@@ -122,7 +122,7 @@ def show(session: Session, task_id: str) -> None:
     session.console.print(_facts(reach, row))
     if row.error is not None and row.error.traceback:
         session.heading("Where it was raised")
-        session.console.print(row.error.traceback.rstrip(), markup=False)
+        session.console.print(row.error.traceback.rstrip())
     session.heading("History")
     session.console.print(render_history(row))
     if row.state is State.DEAD_LETTERED:

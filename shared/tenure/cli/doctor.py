@@ -58,7 +58,7 @@ _MARKS = {"ok": ("✓", "green"), "failed": ("✗", "bold red"), "skipped": ("-"
 
 def _line(finding: Finding) -> Text:
     mark, style = _MARKS[finding.outcome]
-    return Text.assemble((mark, style), " ", (finding.name.ljust(12), "bold"), finding.told)
+    return render.assembled((mark, style), " ", (finding.name.ljust(12), "bold"), finding.told)
 
 
 def _as_json(finding: Finding) -> dict[str, str]:

@@ -11,6 +11,7 @@ import click
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tenure.adapters.sdk_errors import explained
+from tenure.cli.visible import say, visible
 from tenure.core.errors import TaskNotFound, TenureError, UsageError
 
 DONE, FAILED, USAGE, NOTHING, PARTLY, NOT_YET = 0, 1, 2, 3, 4, 5
@@ -27,9 +28,9 @@ def tell(error: Exception) -> int:
     code, text = explain(error)
     ctx = click.get_current_context(silent=True)
     if ctx is not None and ctx.meta.get(OUTPUT) == "json":
-        click.echo(json.dumps({"error": type(error).__name__, "message": text}), err=True)
+        say(json.dumps({"error": type(error).__name__, "message": text}), err=True)
     else:
-        click.echo(click.style("Error: ", fg="red", bold=True) + wrapped(text), err=True)
+        say(wrapped(visible(text)), head="Error: ", colour="red", err=True)
     return code
 
 

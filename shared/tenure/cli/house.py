@@ -68,10 +68,10 @@ def _mark(session: Session, restored_seconds: float | None, reason: str) -> None
 
 def _print_counts(session: Session, name: str, counts: dict[str, Any]) -> None:
     told = [f"{value:,} {what.replace('_', ' ')}" for what, value in counts.items() if value and isinstance(value, int)]
-    session.console.print(f"{name}: {', '.join(told) or 'nothing to do'}", markup=False)
+    session.console.print(f"{name}: {', '.join(told) or 'nothing to do'}")
     for what, about in (("held_ids", "held after a restore"), ("ahead_ids", "known by its letter only")):
         for task_id in counts.get(what, ()):
-            session.console.print(f"  {task_id}  {about}", markup=False)
+            session.console.print(f"  {task_id}  {about}")
     if counts.get("more"):
         session.note("There is more to do; the next run goes on.")
 

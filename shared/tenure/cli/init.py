@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from tenure.cli.errors import wrapped
+from tenure.cli.visible import say
 from tenure.core.errors import UsageError
 
 APP = '''"""The tasks of {name}. Run them here with `tenure dev`; deployed, they run on AWS unchanged."""
@@ -67,9 +68,9 @@ def init(directory: Path, name: str | None) -> None:
     for path, content in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
-        click.echo(f"wrote {path}")
+        say(f"wrote {path}")
     enter = "" if directory.resolve() == Path.cwd() else f"  cd {shlex.quote(str(directory))}\n"
-    click.echo(
+    say(
         wrapped(
             f"\nNow start everything on this machine, and give it work from a second terminal:\n\n{enter}"
             "  tenure dev\n"

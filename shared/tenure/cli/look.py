@@ -105,15 +105,15 @@ def detail(row: Row, now_ms: int) -> Text:
     """What a person would ask next about a task in this state, on one line."""
     if row.state is State.LEASED:
         if lease.lapsed(row.lease_end_at_ms, now_ms):
-            return Text(f"lease lapsed {render.ago(row.lease_end_at_ms, now_ms)}", style="red")
+            return render.cell(f"lease lapsed {render.ago(row.lease_end_at_ms, now_ms)}", "red")
         done = f"{row.progress_permille / 10:.0f} %, " if row.progress_permille else ""
-        return Text(f"{done}running for {render.elapsed(row, now_ms)}")
+        return render.cell(f"{done}running for {render.elapsed(row, now_ms)}")
     if row.state is State.DEAD_LETTERED:
-        return Text(render.error_line(row))
+        return render.cell(render.error_line(row))
     if row.due_at_ms > now_ms:
         error = f"; last {render.error_line(row)}" if row.error else ""
-        return Text(f"due {render.ago(row.due_at_ms, now_ms)}{error}")
-    return Text(render.error_line(row) if row.error else row.reason)
+        return render.cell(f"due {render.ago(row.due_at_ms, now_ms)}{error}")
+    return render.cell(render.error_line(row) if row.error else row.reason)
 
 
 @click.command()
@@ -133,10 +133,10 @@ def show(session: Session, task_id: str) -> None:
     for title, text in (("Payload", payload), ("Result", result)):
         if text is not None:
             session.heading(title)
-            session.console.print(_shortened(text), markup=False)
+            session.console.print(_shortened(text))
     if row.error is not None:
         session.heading("Error")
-        session.console.print(_error(row), markup=False)
+        session.console.print(_error(row))
     session.heading("History")
     session.console.print(_history(row))
 
@@ -178,8 +178,8 @@ def _shortened(text: str) -> str:
 
 def _facts(row: Row, now_ms: int) -> RenderableType:
     made = render.pairs()
-    made.add_row("task", Text.assemble(row.id, "  ", (row.task, "bold"), f"  version {row.task_version}"))
-    state = Text.assemble(render.state(row.state), "  ", detail(row, now_ms))
+    made.add_row("task", render.assembled(row.id, "  ", (row.task, "bold"), f"  version {row.task_version}"))
+    state = render.assembled(render.state(row.state), "  ", detail(row, now_ms))
     made.add_row("state", state)
     where = f"{_queue(row)}" + (f", pool {row.pool}" if row.pool else "")
     facts: list[tuple[str, str]] = [
@@ -273,7 +273,7 @@ def why(session: Session, task_id: str) -> None:
     else:
         held = paused and row.state is not State.LEASED  # what runs goes on; of all else the pause is the cause
         if held:
-            session.console.print(f"Queue {paused}\n", markup=False)
-        session.console.print(told, markup=False)
+            session.console.print(f"Queue {paused}\n")
+        session.console.print(told)
         if paused and not held:
-            session.console.print(f"\nQueue {paused}", markup=False)
+            session.console.print(f"\nQueue {paused}")

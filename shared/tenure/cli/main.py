@@ -14,12 +14,20 @@ import click
 
 from tenure.cli import errors
 from tenure.cli.registry import COMMANDS, SECTIONS
+from tenure.cli.visible import visible
 
 _Resolved = tuple[str | None, click.Command | None, list[str]]
 
 
 class Commands(click.Group):
     """The commands of the registry, each imported when it is needed."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """As click does; what it says of a wrong option is as its other errors."""
+        try:
+            return super().make_context(*args, **kwargs)
+        except click.ClickException as error:
+            raise _shown(error) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the registry's order, not the alphabet's: what a person needs first stands first."""
@@ -58,12 +66,24 @@ class Commands(click.Group):
         """Run the command; no error leaves here as a traceback, unless --traceback asks for it."""
         try:
             return super().invoke(ctx)
-        except (click.exceptions.Exit, click.ClickException, click.Abort):
+        except (click.exceptions.Exit, click.Abort):
             raise
+        except click.ClickException as error:
+            raise _shown(error) from None
         except Exception as error:
             if ctx.params.get("traceback"):
                 raise
             ctx.exit(errors.tell(error))
+
+
+def _shown(error: click.ClickException) -> click.ClickException:
+    """The error, what it quotes of the command line as it may stand on a terminal."""
+    told = error.format_message()
+    if visible(told) == told:
+        return error
+    if isinstance(error, click.UsageError):
+        return click.UsageError(visible(told), error.ctx)
+    return click.ClickException(visible(told))
 
 
 @click.command(

@@ -51,7 +51,7 @@ def paused_text(reach: Reach, queue: str) -> str:
 
 def _number(value: int, style: str = "") -> Text:
     """A count; a zero is there but does not draw the eye."""
-    return Text(f"{value:,}", style=style if value else "dim")
+    return render.cell(f"{value:,}", style if value else "dim")
 
 
 def _depths(reach: Reach, tier: Tier) -> dict[str, Any]:

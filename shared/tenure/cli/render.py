@@ -5,18 +5,18 @@ Colour and box lines only where there is a terminal; piped, the same tables are 
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, TextIO, cast
 
-import click
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from tenure.cli.visible import exact, in_line, say, visible
 from tenure.core.durations import text_of
 from tenure.core.task import Row, State
 
@@ -51,23 +51,48 @@ class _Trimmed:
         return getattr(self._stream, name)
 
 
+class _Plain(Console):
+    """A console to which a str is text and nothing else: no markup, no names of emoji, no escapes."""
+
+    def render_str(self, text: str, *, style: str | Style = "", **_: Any) -> Text:
+        """What rich does with every str that it is given, wherever it stands."""
+        return Text(visible(text), style=style)
+
+
 def console(*, err: bool = False, piped_columns: int = PIPED_COLUMNS) -> Console:
     """A console on what is standard output now. rich leaves out colours by itself where there is no terminal; there,
     lines end without blanks, too."""
     stream = sys.stderr if err else sys.stdout
     if stream.isatty():
-        return Console(file=stream, highlight=False, soft_wrap=False)
-    return Console(file=cast(IO[str], _Trimmed(stream)), width=piped_columns, highlight=False, soft_wrap=False)
+        return _Plain(file=stream, markup=False, emoji=False, highlight=False, soft_wrap=False)
+    piped = cast(IO[str], _Trimmed(stream))
+    return _Plain(file=piped, width=piped_columns, markup=False, emoji=False, highlight=False, soft_wrap=False)
 
 
 def as_json(value: Any) -> None:
     """Print one JSON document on standard output."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    say(exact(value))
+
+
+class _Table(Table):
+    """A table to which a str is text and nothing else."""
+
+    keeps_lines = False
+    """Whether a value may be of several lines. Not in a list, where its second line would pass for a row."""
+
+    def add_row(self, *cells: RenderableType | None, **look: Any) -> None:
+        """A row; of text with a style of its own, what `cell`, `block` and `assembled` made."""
+        made = block if self.keeps_lines else cell
+        super().add_row(*(made(each) if isinstance(each, str) else each for each in cells), **look)
+
+
+class _Pairs(_Table):
+    keeps_lines = True
 
 
 def table(*columns: str, right: Sequence[str] = (), stretch: str = "") -> Table:
     """An empty table: a header, aligned columns, no boxes. `right`: columns of numbers; `stretch`: takes the rest."""
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
+    made = _Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
     for name in columns:
         made.add_column(
             name,
@@ -80,15 +105,26 @@ def table(*columns: str, right: Sequence[str] = (), stretch: str = "") -> Table:
 
 def pairs() -> Table:
     """An empty table of names and values."""
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    made = _Pairs(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     made.add_column(style="dim", no_wrap=True)
     made.add_column(overflow="fold")
     return made
 
 
-def cell(value: object, style: str = "") -> Text:
+def cell(value: object, style: str | Style = "") -> Text:
     """A value of any kind in a table: nothing for None. What a row or a record holds was written by somebody else."""
-    return Text("" if value is None else str(value), style=style)
+    return Text("" if value is None else in_line(str(value)), style=style)
+
+
+def block(text: str, style: str = "") -> Text:
+    """Text of somebody else's that may be of several lines."""
+    return Text(visible(text), style=style)
+
+
+def assembled(*parts: str | Text | tuple[str, str]) -> Text:
+    """Text of parts: what somebody wrote, the same with a style, or a Text."""
+    given = (part if isinstance(part, Text | tuple) else (part, "") for part in parts)
+    return Text.assemble(*(part if isinstance(part, Text) else block(*part) for part in given))
 
 
 def state(of: State) -> Text:

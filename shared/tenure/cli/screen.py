@@ -82,12 +82,13 @@ class View:
 
 def draw(view: View) -> RenderableType:
     """The whole screen, within the terminal's height: events first give way, the oldest of them."""
-    lines = 2 + 1 + len(view.topology.queues) + 1 + sum(_lines(note, view.width) for note in view.notes) + 1
+    notes = [render.cell(note, "yellow") for note in view.notes]
+    lines = 2 + 1 + len(view.topology.queues) + 1 + sum(_lines(note.plain, view.width) for note in notes) + 1
     room = view.height - lines - 3  # the events' title, the blank line below them, and where the cursor stands
     parts: list[RenderableType] = [_title(view), Text(), _queues(view), Text()]
     if view.events and room > 0:
         parts += [_events(view, room), Text()]
-    parts += [Text(note, style="yellow") for note in view.notes]
+    parts += notes
     parts.append(_foot(view))
     return Group(*parts)
 
@@ -100,8 +101,8 @@ def _title(view: View) -> RenderableType:
     line = Table.grid(expand=True)
     line.add_column(no_wrap=True, overflow="ellipsis")
     line.add_column(justify="right", style="dim", no_wrap=True, overflow="ellipsis")
-    name = Text.assemble(("tenure dev", "bold"), f"  {view.topology.app} · {view.topology.environment}")
-    line.add_row(name, f"{view.endpoint_url}  up {text_of(view.up_seconds)}")
+    name = render.assembled(("tenure dev", "bold"), f"  {view.topology.app} · {view.topology.environment}")
+    line.add_row(name, render.cell(f"{view.endpoint_url}  up {text_of(view.up_seconds)}"))
     return line
 
 
@@ -126,14 +127,14 @@ def _queues(view: View) -> RenderableType:
 
 def number(value: int, style: str) -> Text:
     """A count in its state's colour; a dot for none, so that what is there stands out."""
-    return Text(f"{value:,}", style=style) if value else Text("·", style="dim")
+    return render.cell(f"{value:,}", style) if value else render.cell("·", "dim")
 
 
 def rounded(value: int, style: str) -> Text:
     """A count in at most four characters, for where there is no room for all of it: 1234 is "1.2k"."""
     for size, unit in ((1_000_000, "M"), (1000, "k")):
         if value >= size:
-            return Text(f"{value / size:.{1 if value < 10 * size else 0}f}{unit}", style=style)
+            return render.cell(f"{value / size:.{1 if value < 10 * size else 0}f}{unit}", style)
     return number(value, style)
 
 
@@ -145,7 +146,7 @@ def _events(view: View, room: int) -> RenderableType:
     """A line for each: of a long detail the beginning, since `tenure show` has all of it."""
     rows = [event_cells(happening, row) for happening, row in view.events[:room]]
     columns = {
-        name: [Text(name), *(Text(" ".join(cells[place].plain.split()), style=cells[place].style) for cells in rows)]
+        name: [render.cell(name), *(_on_one_line(cells[place]) for cells in rows)]
         for place, name in enumerate(("TIME", "TASK", "ID", "EVENT", ""))
     }
     if view.narrow:
@@ -160,6 +161,10 @@ def _events(view: View, room: int) -> RenderableType:
     for cells in list(zip(*columns.values(), details, strict=True))[1:]:
         made.add_row(*cells)
     return made
+
+
+def _on_one_line(cell: Text) -> Text:
+    return render.cell(" ".join(cell.plain.split()), cell.style)
 
 
 def _shorten(cells: Sequence[Text], most: int) -> None:
@@ -190,7 +195,7 @@ def event_cells(happening: Happening, row: Row) -> tuple[Text, ...]:
 
 def _foot(view: View) -> Text:
     if view.draining:
-        return Text(DRAINING, style="bold yellow")
+        return render.cell(DRAINING, "bold yellow")
     if view.narrow:
-        return Text("Ctrl-C drains and stops. Elsewhere: tenure ls, tenure why ID.", style="dim")
-    return Text("Ctrl-C drains and stops. In another terminal: tenure ls, tenure submit, tenure why ID.", style="dim")
+        return render.cell("Ctrl-C drains and stops. Elsewhere: tenure ls, tenure why ID.", "dim")
+    return render.cell("Ctrl-C drains and stops. In another terminal: tenure ls, tenure submit, tenure why ID.", "dim")

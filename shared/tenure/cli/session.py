@@ -10,13 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
 from rich.console import Console
 
 from tenure import config
 from tenure.application import App
 from tenure.cli import render
 from tenure.cli.blame import of_app
+from tenure.cli.visible import say
 from tenure.client import Client
 from tenure.core.environment import Environment
 from tenure.core.errors import UsageError
@@ -200,15 +200,15 @@ class Session:
     def note(self, text: str) -> None:
         """Something beside the result: on standard error, and not at all for JSON."""
         if not self.wants_json:
-            click.echo(click.style(text, dim=True), err=True)
+            say(text, dim=True, err=True)
 
     def complain(self, text: str) -> None:
         """Something that went wrong, on standard error; the command goes on."""
-        click.echo(click.style("Failed: ", fg="red", bold=True) + text, err=True)
+        say(text, head="Failed: ", colour="red", err=True)
 
     def not_yet(self, text: str) -> None:
         """Something that goes on though the command ends, on standard error."""
-        click.echo(click.style("Not yet: ", fg="yellow", bold=True) + text, err=True)
+        say(text, head="Not yet: ", colour="yellow", err=True)
 
     def heading(self, text: str) -> None:
         """A heading between blocks of text."""

@@ -16,8 +16,9 @@ from tenure.cli.options import duration_option, with_session
 from tenure.cli.queues import paused_text
 from tenure.cli.session import Reach, Session
 from tenure.cli.upkeep import reason_option
+from tenure.cli.visible import exact, say
 from tenure.core.envelope import canonical, parse
-from tenure.core.errors import InvalidPayload, NotFinished, ServiceError, TaskFailed, TaskNotFound
+from tenure.core.errors import InvalidPayload, NotFinished, ServiceError, TaskFailed, TaskNotFound, TenureError
 from tenure.core.submission import Options
 from tenure.core.task import FINAL, Row, State
 from tenure.handle import Cancellation, Handle
@@ -46,18 +47,30 @@ def submit(
       tenure submit greet '{"name": "Ada"}' --tenant r7 --wait
       cat payload.json | tenure submit greet -
     """
-    arguments = read_payload(payload)
-    reach = session.reach()
-    handle = reach.client.submit(name, checked(session, name, arguments), options=Options(**options), queue=queue)
+    try:
+        arguments = read_payload(payload)
+        reach = session.reach()
+        handle = reach.client.submit(name, checked(session, name, arguments), options=Options(**options), queue=queue)
+    except KeyboardInterrupt as stop:
+        raise Stopped(stop) from None
     if waits:
         session.note(f"submitted {handle.id}")
         finish(session, reach, [handle], timeout)
     elif session.wants_json:
         render.as_json({"id": handle.id, "found": handle.found})
     else:
-        click.echo(handle.id)
+        say(handle.id)
         if handle.found:
             session.note("This key already stood for this task; nothing new was submitted.")
+
+
+class Stopped(TenureError):
+    """Ctrl-C before a submit was answered: what is known of the task."""
+
+    def __init__(self, stop: KeyboardInterrupt) -> None:
+        notes = [note.removeprefix("tenure: ") for note in getattr(stop, "__notes__", ())]
+        look = "Look for it with `tenure show`; submitted again under the same --key, it is found, not doubled."
+        super().__init__(f"you stopped it: {notes[0]}. {look}" if notes else "you stopped it; nothing was submitted.")
 
 
 def read_payload(text: str) -> dict[str, Any]:
@@ -182,8 +195,8 @@ def _told(reach: Reach, row: Row, trouble: str) -> dict[str, Any]:
 
 def _print(session: Session, told: dict[str, Any], *, named: bool) -> None:
     if told["state"] == State.COMPLETED.value and "message" not in told:
-        result = json.dumps(told["result"], ensure_ascii=False, indent=None if named else 2)
-        click.echo(f"{told['id']}  {result}" if named else result)
+        result = exact(told["result"], indent=None if named else 2)
+        say(f"{told['id']}  {result}" if named else result)
     else:
         (session.not_yet if told["state"] in _UNDER_WAY else session.complain)(told["message"])
 
@@ -207,7 +220,7 @@ def cancel(session: Session, task_ids: tuple[str, ...], reason: str) -> None:
         render.as_json(told if several else told[0])
     else:
         for one in told:
-            click.echo(f"{one['id']}  {one.get('message') or _OUTCOMES[one['outcome']]}")
+            say(f"{one['id']}  {one.get('message') or _OUTCOMES[one['outcome']]}")
     raise click.exceptions.Exit(_code_of_cancels([one["outcome"] for one in told]))
 
 

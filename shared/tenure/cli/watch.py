@@ -12,7 +12,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import click
 from rich.console import RenderableType
 from rich.live import Live
 from rich.text import Text
@@ -21,6 +20,7 @@ from tenure import running
 from tenure.cli import render, screen
 from tenure.cli.edits import Edits
 from tenure.cli.session import Session
+from tenure.cli.visible import in_line, say
 from tenure.ports import Clock
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Watch:
         with open(running.folder(self._session.directory) / "logs" / "screen.log", "a", encoding="utf-8") as log:
             log.write("".join(traceback.format_exception(error)))
         say(
-            Text(
+            render.block(
                 f"The screen failed ({told}). That is a defect in tenure; the stack and its tasks go on, and other "
                 f"terminals can ask it. Its traceback is in {running.FOLDER}/logs/screen.log."
             )
@@ -146,7 +146,7 @@ class Watch:
         if self._session.wants_json:
             render.as_json({"endpoint_url": self._stack.emulator.url, "pid": os.getpid()})
         else:
-            click.echo(f"AWS is emulated at {self._stack.emulator.url}; logs are in {running.FOLDER}/logs.")
+            say(f"AWS is emulated at {self._stack.emulator.url}; logs are in {running.FOLDER}/logs.")
 
     def _tell(self, snapshot: Snapshot) -> None:
         """What happened since the last look, a line each, earliest first."""
@@ -160,9 +160,9 @@ class Watch:
         for _, key, text in sorted(lines, key=lambda line: line[0]):
             if key not in self._told:
                 self._told.add(key)
-                click.echo(text)
+                say(text)
 
 
 def _note_text(note: tuple[int, str, str]) -> str:
     at_ms, what, detail = note
-    return f"{render.time(at_ms)[11:19]}  {what}: {detail}"
+    return in_line(f"{render.time(at_ms)[11:19]}  {what}: {detail}")
