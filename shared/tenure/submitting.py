@@ -10,7 +10,7 @@ from tenure.core import limits, machine
 from tenure.core.draft import Draft, delay_seconds
 from tenure.core.errors import KeyConflict, ServiceError, SubmitRefused, TenureError, TooLarge, UnsupportedVersion
 from tenure.core.machine import Stamp
-from tenure.core.resubmission import Conflict, Found, resubmit
+from tenure.core.resubmission import Conflict, Found, Rely, Reopen, resubmit
 from tenure.core.task import Row, State
 from tenure.core.topology import Tier
 from tenure.ports import Clock, Entropy, NotSent, PayloadStore, Send, Sent, TaskQueue, Telemetry
@@ -41,11 +41,15 @@ class Submitted:
     status: Literal["submitted", "found", "unconfirmed", "failed"]
     error: TenureError | None = None
     reopened: bool = False
+    unsent: bool = False
+    """Of one that was found: its message may never have been sent."""
 
     @property
     def to_send(self) -> bool:
         """Whether its message is still to be sent."""
-        return self.status == "submitted" and self.row.state is State.QUEUED
+        return self.row.state is State.QUEUED and (
+            self.status == "submitted" or (self.status == "found" and self.unsent)
+        )
 
 
 class Batch:
@@ -86,24 +90,21 @@ class Batch:
             done[i] = self._after_row(done[i].draft, answer)
 
     def _after_row(self, made: Draft, answer: RowOutcome) -> Submitted:
-        reopened = False
+        wrote: Rely | Reopen | None = None
         for _ in range(ROW_TRIES):
             if isinstance(answer, Unknown):
                 answer = self._look(made, answer)
             if isinstance(answer, Stands):
-                return Submitted(made, answer.row, "submitted", reopened=reopened)
+                return _stood(made, answer.row, wrote)
             if isinstance(answer, Unknown):
                 return Submitted(made, made.row, "failed", _unanswered(made, answer))
             if answer.row is None:  # whatever was met there has passed its time to live meanwhile
-                answer = self._ways.rows.replace(None, made.row)
+                wrote, answer = None, self._ways.rows.replace(None, made.row)
                 continue
             decision = resubmit(answer.row, made.row, made.stamp)
-            if isinstance(decision, Conflict):
-                return Submitted(made, made.row, "failed", KeyConflict(answer.row.id, answer.row.state.value))
-            if isinstance(decision, Found):
-                return Submitted(made, decision.row, "found")
-            reopened = True
-            answer = self._ways.rows.replace(answer.row, decision.row)
+            if isinstance(decision, Conflict | Found):
+                return _met(made, decision)
+            wrote, answer = decision, self._ways.rows.replace(answer.row, decision.row)
         moving = ServiceError(f"task {made.row.id}: its row kept moving, so it was not submitted. Submit it again.")
         return Submitted(made, made.row, "failed", moving)
 
@@ -123,7 +124,7 @@ class Batch:
         refused: dict[int, NotSent] = {}
         by_queue: dict[str, list[int]] = {}
         for i, each in enumerate(done):
-            if each.to_send or (each.status == "found" and self._looks_unsent(each)):
+            if each.to_send:
                 by_queue.setdefault(each.draft.tier.name, []).append(i)
         for places in by_queue.values():
             for i, answer in self._send_to(done[places[0]].draft.tier, places, done):
@@ -160,13 +161,6 @@ class Batch:
         deduplication_id = row.deduplication_id if made.tier.ordered else ""
         return Send(body, made.group, deduplication_id, delay_seconds(row, self._ways.clock.now_ms()))
 
-    def _looks_unsent(self, each: Submitted) -> bool:
-        """Whether the message of a task that was found may never have been sent. A young row is being sent by the
-        submit that wrote it; a second message beside that one would only cost."""
-        decision = resubmit(each.row, each.draft.row, each.draft.stamp)
-        age_ms = each.draft.stamp.now_ms - each.row.submitted_at_ms
-        return isinstance(decision, Found) and decision.send and age_ms >= limits.RESUBMIT_GRACE_SECONDS * 1000
-
     def _unconfirmed(self, each: Submitted, answer: NotSent) -> Submitted:
         tier, row = each.draft.tier, each.row
         if tier.ordered:
@@ -178,12 +172,17 @@ class Batch:
 
     # ---- refusals ----------------------------------------------------------------------------------------------
     def _take_back(self, done: list[Submitted], refused: dict[int, NotSent]) -> None:
-        """End the rows whose messages SQS refused for certain, as long as nobody has moved them."""
-        changes = [(done[i].row, self._refused_row(done[i].row, answer)) for i, answer in refused.items()]
+        """End the rows whose messages SQS refused for certain, as long as nobody has moved them, and before another
+        submit of the key may count on them without a write."""
+        until_ms = self._ways.clock.now_ms() - limits.TAKE_BACK_SECONDS * 1000
+        in_time = {i: answer for i, answer in refused.items() if done[i].row.submitted_at_ms > until_ms}
+        for i in refused.keys() - in_time.keys():
+            done[i] = self._unconfirmed(done[i], refused[i])
+        changes = [(done[i].row, self._refused_row(done[i].row, answer)) for i, answer in in_time.items()]
         if not changes:
             return
         outcomes = self._ways.rows.replace_many(changes)
-        for (i, answer), outcome in zip(refused.items(), outcomes, strict=True):
+        for (i, answer), outcome in zip(in_time.items(), outcomes, strict=True):
             done[i] = self._after_refusal(done[i], answer, outcome)
 
     def _refused_row(self, row: Row, answer: NotSent) -> Row:
@@ -214,6 +213,20 @@ class Batch:
             self._ways.telemetry.emit(
                 "submit.unknown", task_id=row.id, task=row.task, queue=row.queue, error=str(each.error)
             )
+
+
+def _stood(made: Draft, row: Row, wrote: Rely | Reopen | None) -> Submitted:
+    """What a write that stands comes to, by what it was for: on another's row, over a refused one, or a new one."""
+    if isinstance(wrote, Rely):
+        return Submitted(made, row, "found", unsent=wrote.send)
+    return Submitted(made, row, "submitted", reopened=wrote is not None)
+
+
+def _met(made: Draft, decision: Conflict | Found) -> Submitted:
+    """What a row comes to that is left as it was found."""
+    if isinstance(decision, Found):
+        return Submitted(made, decision.row, "found", unsent=decision.send)
+    return Submitted(made, made.row, "failed", KeyConflict(decision.row.id, decision.row.state.value))
 
 
 def _event(each: Submitted) -> str:

@@ -95,6 +95,7 @@ class EventName(StrEnum):
     )
     BEAT_FAILED = "beat.failed", WARNING, "A lease could not be renewed this time.", Metric("BeatFailed", dimensions=())
     SETTLE_UNKNOWN = "settle.unknown", WARNING, "The table did not answer a settlement; the lease is left to lapse."
+    CHECKPOINT_MISSING = "checkpoint.missing", WARNING, "A task rested for longer than its checkpoint is kept."
     PAYLOAD_UNREAD = "payload.unread", WARNING, "A payload beside its row could not be read."
     MESSAGE_QUARANTINED = (
         "message.quarantined",

@@ -233,6 +233,43 @@ def test_a_refusal_that_comes_too_late_is_none(shop: Shop) -> None:
     assert shop.row(handle.id).state is State.LEASED
 
 
+@pytest.mark.parametrize("slow_seconds", [0, limits.RESUBMIT_GRACE_SECONDS, limits.TAKE_BACK_SECONDS + 1])
+@pytest.mark.parametrize("opened_again", [False, True])
+def test_a_submit_that_returned_is_not_taken_back_by_another(shop: Shop, slow_seconds: int, opened_again: bool) -> None:
+    """A's message is refused while B submits the same key: B's task runs, and A is told that it stands."""
+    task = resize(shop).options(idempotency_key="k")
+    if opened_again:
+        shop.queue().answers = [REFUSED]
+        with pytest.raises(SubmitRefused):
+            task.submit("p1")
+    real, others = shop.queue().send_many, []
+
+    def refused_slowly(sends: Any) -> Any:
+        shop.queue().send_many = real  # type: ignore[method-assign] # A's call only
+        shop.world.advance(slow_seconds)
+        others.append(task.submit("p1"))
+        return [REFUSED] * len(sends)
+
+    shop.queue().send_many = refused_slowly  # type: ignore[method-assign] # the moment between row and refusal
+    mine = task.submit("p1")
+    assert (others[0].found, mine.id) == (True, others[0].id)
+    assert shop.row(mine.id).state is State.QUEUED
+    assert len(shop.messages()) == int(slow_seconds > 0), "the young row's own message is left to reconcile"
+
+
+def test_a_refusal_after_a_long_time_takes_nothing_back(shop: Shop) -> None:
+    """By then another submit of the key may have counted on the row without a word to anybody."""
+    real = shop.queue().send_many
+
+    def refused_late(sends: Any) -> Any:
+        shop.world.advance(limits.TAKE_BACK_SECONDS)
+        return real(sends)
+
+    shop.queue().answers = [REFUSED]
+    shop.queue().send_many = refused_late  # type: ignore[method-assign] # a call of two minutes
+    assert shop.row(resize(shop).submit("p1").id).state is State.QUEUED
+
+
 # ---- no answer -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("stored", [True, False])
 def test_a_send_without_an_answer_is_a_success(shop: Shop, stored: bool) -> None:
@@ -246,16 +283,17 @@ def test_a_send_without_an_answer_is_a_success(shop: Shop, stored: bool) -> None
     assert len(shop.messages()) == int(stored)
 
 
-def test_a_submit_that_finds_an_unsent_row_sends_it(shop: Shop) -> None:
-    """A producer that died between row and message comes back with its key: the same message is sent now."""
+@pytest.mark.parametrize("age_seconds", [limits.RESUBMIT_GRACE_SECONDS, limits.RELY_SECONDS])
+def test_a_submit_that_finds_an_unsent_row_sends_it(shop: Shop, age_seconds: int) -> None:
+    """A producer that died between row and message comes back with its key: the message is sent now."""
     shop.queue().answers = [UNANSWERED]
     task = resize(shop).options(idempotency_key="k")
     first = task.submit("p1")
-    shop.world.advance(limits.RESUBMIT_GRACE_SECONDS)
+    shop.world.advance(age_seconds)
     second = task.submit("p1")
     lost, sent = shop.queue().sent
     assert second.id == first.id
-    assert sent.body == lost.body
+    assert (sent.body == lost.body) == (age_seconds == limits.RELY_SECONDS), "then nothing is written any more"
     shop.work()
     assert shop.effects == [("p1", 100)]
 

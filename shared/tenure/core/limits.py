@@ -93,8 +93,16 @@ LEASE_SECONDS_MAX = 43_200
 """SQS hides a message for 12 hours at most, and a longer lease would outlast any sign of its worker's death."""
 PAYLOAD_LIFE_SECONDS = 90 * 86_400
 """How long after its task is due a payload beside the row is kept: 60 days to end in, and then the row's own life."""
+CHECKPOINT_LIFE_SECONDS = PAYLOAD_LIFE_SECONDS
+"""How long after it was made a checkpoint beside the row is kept; an attempt that comes later begins without it."""
 RESUBMIT_GRACE_SECONDS = 5
 """A queued row younger than this is being sent by the submit that wrote it; an older one may never have been sent."""
+TAKE_BACK_SECONDS = 120
+"""A submit that SQS refuses takes its row back only this long after it began: more than the SDK's tries of row and send
+take together (adapters/clients.py)."""
+RELY_SECONDS = 2 * TAKE_BACK_SECONDS
+"""Another submit of its key writes a row that is younger, so that it is not taken back: the same once more for the
+write that takes back, and for clocks that differ."""
 TRACEBACK_BYTES_MAX = 2048
 """The tail of a traceback kept in the row."""
 ERROR_MESSAGE_BYTES_MAX = 512

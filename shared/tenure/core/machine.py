@@ -172,6 +172,11 @@ def refuse(row: Row, stamp: Stamp, reason: str) -> Row:
     return _next(row, E.REFUSE, stamp, reason, reason=REFUSED, **_ending(row, stamp))
 
 
+def rely(row: Row, stamp: Stamp) -> Row:
+    """Another submit of the key counts on this row: the one that wrote it cannot take it back. Not a new send."""
+    return _next(row, E.SEND, stamp, "found by another submit")
+
+
 def reopen(row: Row, fresh: Row, stamp: Stamp) -> Row:
     """A refused task is submitted again: the new submit's content in the old row's place, whose versions go on."""
     if not row.refused:
@@ -393,14 +398,13 @@ def replay(row: Row, stamp: Stamp, reason: str, payload: Stored | None = None, d
 
 def discard(row: Row, stamp: Stamp, reason: str) -> Row:
     """A person has decided that this dead letter needs nothing more."""
-    kept = _ending(row, stamp)
     return _next(
         row,
         E.DISCARD,
         stamp,
         reason,
         disposition=disposed("discarded", stamp.by, stamp.now_ms, reason),
-        expires_at_s=kept["expires_at_s"],
+        expires_at_s=expires_at_s(stamp),
         check_at_ms=0,
     )
 
@@ -408,10 +412,6 @@ def discard(row: Row, stamp: Stamp, reason: str) -> Row:
 def park(row: Row, stamp: Stamp, reason: str) -> Row:
     """The message leaves SQS and the row waits for its ordering key to open."""
     return _next(row, E.PARK, stamp, reason, check_at_ms=0)
-
-
-CHECKPOINT_LIFE_SECONDS = limits.SQS_RETENTION_SECONDS_MAX
-"""How much longer than a row that ended now a checkpoint is kept: its task may go on for as long as SQS holds it."""
 
 
 # ---- shared pieces ---------------------------------------------------------------------------------------------

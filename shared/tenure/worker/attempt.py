@@ -7,13 +7,13 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tenure.core import lease, machine, outcome
+from tenure.core import lease, limits, machine, outcome
 from tenure.core.envelope import canonical
-from tenure.core.errors import InvalidPayload, ServiceError
+from tenure.core.errors import InvalidPayload, PayloadMissing, ServiceError
 from tenure.core.machine import Stamp
 from tenure.core.outcome import Failed, LeaseLost, Lost, Outcome, Released, Succeeded
 from tenure.core.retry import Retry
-from tenure.core.task import Row
+from tenure.core.task import Row, Stored
 from tenure.worker import context
 from tenure.worker.coroutines import Coroutines
 from tenure.worker.held import Held
@@ -72,15 +72,24 @@ class RunningAttempt:
         if self._saved is None:
             row = self._held.row
             place = row.checkpoint if row else None
-            text = "" if place is None else place.value if place.kind == "inline" else self._parts.payloads.get(place)
+            text = "" if place is None else place.value if place.kind == "inline" else self._checkpoint(place)
             self._saved = json.loads(text) if text else {"value": None, "steps": {}}
         return self._saved
+
+    def _checkpoint(self, place: Stored) -> str:
+        """Its text; "" where it has passed away, since a task may rest for longer than a checkpoint is kept: what was
+        done is done again, rather than never anything more."""
+        try:
+            return self._parts.payloads.get(place)
+        except PayloadMissing as error:
+            self._parts.telemetry.emit("checkpoint.missing", task_id=self.task_id, error=str(error))
+            return ""
 
     def _save(self, saved: dict[str, Any]) -> None:
         text = _json_text(saved, f"the checkpoint of task {self.task_id}")
         # The text first, outside the message's lock: the heartbeat thread waits for that, and others for it.
         now = self._parts.stamp()
-        expires = machine.expires_at_s(now) + machine.CHECKPOINT_LIFE_SECONDS
+        expires = now.now_ms // 1000 + limits.CHECKPOINT_LIFE_SECONDS
         place = self._settler.store(f"{self.task_id}/C/{now.write_id}", text, expires)
 
         def write(row: Row, stamp: Stamp) -> Row:
