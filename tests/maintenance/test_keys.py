@@ -148,6 +148,19 @@ def test_a_retried_head_that_dies_again_keeps_its_key_halted(ledger: Ledger) -> 
     assert (ledger.key().phase, ledger.key().heads) == (KeyPhase.HALTED, ("a1",))
 
 
+def test_a_head_past_its_deadline_is_not_retried(ledger: Ledger) -> None:
+    """Opened it would only expire, and its key with it open: refused with what to do, and nothing behind it runs."""
+    ledger.lab.change("a1", deadline_at_ms=ledger.lab.world.clock.now_ms() + 60_000)
+    ledger.lab.world.advance(61)
+    with pytest.raises(UsageError, match=r"head a1 cannot be retried: its deadline has passed.*skip-head"):
+        ledger.halted.retry_heads("ledger", "k", "ann", "mended")
+    ledger.sweep()
+    assert (ledger.state("a1"), ledger.state("a2")) == (State.DEAD_LETTERED, State.WAITING)
+    assert ledger.halted.skip_heads("ledger", "k", "ann", "too late") == 1
+    ledger.sweep()
+    assert ledger.ran[-3:] == ["a2", "a3", "a4"]
+
+
 def test_a_skipped_head_lets_the_rest_flow_in_order(ledger: Ledger) -> None:
     """The head's letter is closed with a reason, and what waited runs."""
     assert ledger.halted.skip_heads("ledger", "k", "ann", "not owed") == 1

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tenure.core import halting, machine
-from tenure.core.errors import ServiceError, TenureError, UsageError
+from tenure.core.errors import InvalidTopology, ServiceError, TenureError, UnsupportedVersion, UsageError
 from tenure.core.halting import KeyPhase, KeyState
 from tenure.core.task import Row, State
 from tenure.keys import Keys
 from tenure.maintenance.audit import Audit
 from tenure.maintenance.letters import is_open
 from tenure.maintenance.parts import Parts, message_of
+from tenure.maintenance.plan import why_not_here
 from tenure.ports import Sent
 from tenure.rows import Stands
 
@@ -52,7 +53,7 @@ class HaltedKeys:
             report.counts["keys"] += 1
             try:
                 self._advance(state, report.counts)
-            except ServiceError as error:
+            except (ServiceError, InvalidTopology, UnsupportedVersion) as error:
                 report.counts["failed"] += 1
                 self._parts.telemetry.emit("reconcile.failed", what=f"key {state.queue}/{state.key}", error=str(error))
         return report
@@ -75,11 +76,11 @@ class HaltedKeys:
         for row in rows:
             if row.state is not State.WAITING:
                 continue
+            queue = self._parts.main(self._parts.topology.tier(row.queue, row.tier))  # or nothing is written
             new = machine.send(row, self._parts.stamp(BY))
             if not isinstance(self._rows.replace(row, new), Stands):
                 counts["failed"] += 1
                 return
-            queue = self._parts.main(self._parts.topology.tier(row.queue, row.tier))
             sent = queue.send_many([message_of(new, ordered=True, lane=halting.lane(state, row.id))])[0]
             if not isinstance(sent, Sent):
                 counts["failed"] += 1
@@ -99,14 +100,23 @@ class HaltedKeys:
         return state
 
     def retry_heads(self, queue: str, key: str, by: str, reason: str) -> int:
-        """Give every buried head another budget and send it; the key opens once all have ended well. How many.
+        """Give every buried head another budget and send it; the key opens once all have ended. How many.
 
-        Raises as `get`.
+        Raises UsageError, and retries none, if one of them could not run (its deadline has passed, say): it would only
+        expire, and its successors run as if it had been done. Else as `get`.
         """
         state = self.get(queue, key)
+        heads = self._buried(state)
+        for row in heads:
+            why = why_not_here(self._parts, row, self._parts.clock.now_ms(), REPLAYS_MAX)
+            if why:
+                raise UsageError(
+                    f"key {key!r} of queue {queue!r}: its head {row.id} cannot be retried: {why}. Skip it with "
+                    "`tenure keys skip-head`, then what waits behind it runs; work that is still wanted is a new task."
+                )
         begun = self._audit.begin("keys.retry-head", f"{queue}/{key}", by, reason, _counts(state))
         done = 0
-        for row in self._buried(state):
+        for row in heads:
             new = machine.replay(row, self._parts.stamp(by), reason)
             if isinstance(self._rows.replace(row, new), Stands):
                 tier = self._parts.topology.tier(row.queue, row.tier)

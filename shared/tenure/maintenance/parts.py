@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tenure.core.envelope import encode, envelope_of
-from tenure.core.errors import UnsupportedVersion
+from tenure.core.errors import InvalidTopology, UnsupportedVersion
 from tenure.core.letter import letter_of
 from tenure.core.machine import Stamp
 from tenure.core.task import Row
@@ -44,6 +44,15 @@ class Parts:
                 self.telemetry.emit("reconcile.failed", what=f"row {key.pk}", error=str(error))
                 rows.append(None)
         return rows
+
+    def has_tier(self, row: Row) -> bool:
+        """Whether the row's tier is in the topology. One that was taken out, or that a foreign message made up, has no
+        queue: a row of it must not be opened, since its message could not be sent."""
+        try:
+            self.topology.tier(row.queue, row.tier)
+        except InvalidTopology:
+            return False
+        return True
 
     def stamp(self, by: str) -> Stamp:
         """Now, with a fresh write id."""

@@ -100,6 +100,13 @@ def matching(parts: Parts, picked: Filter, now_ms: int, queue: str, after_ms: in
         yield [row for row in page if row.ended_at_ms <= now_ms and picked.matches(row, now_ms)]
 
 
+def why_not_here(parts: Parts, row: Row, now_ms: int, replays_max: int) -> str:
+    """Why an open dead letter is not replayed in this environment; nothing if it may be."""
+    if not parts.has_tier(row):
+        return f"its tier {row.queue}/{row.tier} is not in this environment: nowhere to send it"
+    return why_not(row, now_ms, replays_max)
+
+
 def plan(parts: Parts, picked: Filter, now_ms: int, replays_max: int | None = None) -> Plan:
     """What the filter picks now. With `replays_max`, as a replay would take it; else all of it. Raises ServiceError."""
     made = Plan(picked.text)
@@ -108,7 +115,7 @@ def plan(parts: Parts, picked: Filter, now_ms: int, replays_max: int | None = No
         ordered = parts.topology.queue(queue).ordered
         for page in matching(parts, picked, now_ms, queue):
             for row in page:
-                why = why_not(row, now_ms, replays_max) if replays_max is not None else ""
+                why = why_not_here(parts, row, now_ms, replays_max) if replays_max is not None else ""
                 if why:
                     made.skipped[why] += 1
                 else:

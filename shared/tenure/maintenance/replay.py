@@ -9,13 +9,12 @@ from tenure.core import limits
 from tenure.core.envelope import digest_of
 from tenure.core.errors import ServiceError, TenureError, UsageError
 from tenure.core.filters import parse
-from tenure.core.replaying import why_not
 from tenure.core.task import Row, Stored
 from tenure.durable import Things
 from tenure.maintenance.audit import Audit
 from tenure.maintenance.letters import is_open
 from tenure.maintenance.parts import Parts
-from tenure.maintenance.plan import Plan, matching, plan
+from tenure.maintenance.plan import Plan, matching, plan, why_not_here
 from tenure.maintenance.replay_record import (
     ACTIVE,
     ENDED,
@@ -101,7 +100,7 @@ class Replays:
         for state in self._listed(ACTIVE):
             try:
                 states.append(self.run(state.id, stop_at_ms))
-            except ServiceError as error:
+            except TenureError as error:
                 self._parts.telemetry.emit("replay.failed", replay_id=state.id, error=str(error))
         return states
 
@@ -166,13 +165,16 @@ class Replays:
         for queue in self._parts.topology.queues:
             if picked.admits("queue", queue.name):
                 for page in matching(self._parts, picked, now_ms, queue.name):
-                    found += [row for row in page if is_open(row) and not why_not(row, now_ms, spec.replays_max)]
+                    found += [row for row in page if is_open(row) and self._may(row, now_ms, spec)]
                     if len(found) > 1:
                         raise UsageError(
                             f"an edited payload is for one task; {spec.filter!r} picks several, such as {found[0].id} "
                             f"and {found[1].id}. Name one with id:{found[0].id}."
                         )
         return found[0]
+
+    def _may(self, row: Row, now_ms: int, spec: ReplaySpec) -> bool:
+        return not why_not_here(self._parts, row, now_ms, spec.replays_max)
 
 
 def _spread(planned: Plan, canary: int) -> tuple[str, ...]:

@@ -14,14 +14,13 @@ from tenure.core import machine
 from tenure.core.errors import ServiceError
 from tenure.core.filters import parse
 from tenure.core.machine import Event
-from tenure.core.replaying import why_not
 from tenure.core.task import Row, State
 from tenure.durable import Things
 from tenure.maintenance import pace
 from tenure.maintenance.audit import Audit, Record
 from tenure.maintenance.letters import is_open, queues_of
 from tenure.maintenance.parts import Parts
-from tenure.maintenance.plan import matching, plan
+from tenure.maintenance.plan import matching, plan, why_not_here
 from tenure.maintenance.replay_record import Phase, ReplayState, to_item, to_state
 from tenure.maintenance.sending import send_replayed
 from tenure.ports import Item, Refused
@@ -212,7 +211,7 @@ class ReplayRun:
             is_open(row)
             and row.ended_at_ms <= state.created_at_ms
             and picked.matches(row, state.created_at_ms)
-            and not why_not(row, self._parts.clock.now_ms(), state.spec.replays_max)
+            and not why_not_here(self._parts, row, self._parts.clock.now_ms(), state.spec.replays_max)
         )
 
     def _candidates(self) -> Iterator[_Candidate]:
@@ -252,14 +251,13 @@ class ReplayRun:
             return
         rows = self._rows.get_many([id_ for id_, _ in batch])
         done = [row for row in rows if row is not None and self._is_mine(row)]
-        waiting = [row for row in done if row.state is State.QUEUED]
+        waiting = [row for row in done if row.state is State.QUEUED and self._parts.has_tier(row)]
         send_replayed(self._parts, [row for row in waiting if self._parts.topology.queue(row.queue).ordered])
         self._count(done)
-        again = [
-            row
-            for row, (_, replays) in zip(rows, batch, strict=True)
-            if row is not None and is_open(row) and row.replays == replays and row not in done
+        here = [
+            (row, n) for row, (_, n) in zip(rows, batch, strict=True) if row is not None and self._parts.has_tier(row)
         ]
+        again = [row for row, replays in here if is_open(row) and row.replays == replays and row not in done]
         if self._state.phase is Phase.ABORTING:
             again = []
         self._act(again)

@@ -14,7 +14,7 @@ from tenure.ports import Sent
 
 
 def send_replayed(parts: Parts, rows: Sequence[Row]) -> int:
-    """Send a message for each row; how many SQS did not take (reconcile sends those in time).
+    """Send a message for each row, each of a tier that there is; how many SQS did not take (reconcile sends those).
 
     Raises ServiceError if an ordered one was not taken: nothing of its key may pass it, so its batch is done again.
     """
