@@ -102,6 +102,12 @@ class RunningAttempt:
         self._saved = json.loads(text)
 
 
+def _returned(held: Held) -> None:
+    """Its own return stands: what it left behind, and is still to end, is not timed."""
+    if not held.timed_out:
+        held.stops_at_ms = 0
+
+
 def _json_text(value: Any, what: str) -> str:
     try:
         text = canonical(value)
@@ -161,7 +167,9 @@ class Invoker:
         if not inspect.iscoroutine(value):
             return value
         try:
-            result, left = self.coroutines.run(value, lambda cancel: setattr(held, "interrupt", cancel))
+            result, left = self.coroutines.run(
+                value, lambda cancel: setattr(held, "interrupt", cancel), lambda: _returned(held)
+            )
         finally:
             held.interrupt = None
         if left:
