@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from tenure.core import limits, machine
-from tenure.core.envelope import decode
+from tenure.core.envelope import REASON_ATTRIBUTE, decode
 from tenure.core.letter import letter_of, quarantine_of, read_letter
 from tenure.core.task import Row, State
 from tenure.maintenance.ingest import Ingest, IngestReport
@@ -163,6 +163,38 @@ def test_foreign_messages_stay_and_are_counted(kit: Kit) -> None:
     kit.world.dead(kit.topology.tier("media")).send_many([Send(letter.body, attributes=letter.attributes)])
     assert ingest(kit).counts["foreign"] == 1
     assert kit.letters() == ['{"Records":[]}']
+    assert not [item for item in kit.world.store.all() if item.key.sk == "R"]
+
+
+def test_a_message_that_begins_its_task_and_was_moved_before_anybody_took_it_is_sent_back(kit: Kit) -> None:
+    """Another language's producer writes no row. Its queue was paused, say, until SQS moved the message: the row is
+    made here, so that the task is not lost among what is foreign, and a second look sends nothing again."""
+    body = '{"tenure":1,"id":"f1","task":"resize","payload":{"n":1}}'
+    kit.world.dead(kit.topology.tier("media")).send_many([Send(body)])
+    assert ingest(kit).counts["sent_back"] == 1
+    row = kit.row("f1")
+    assert (row.state, row.queue, row.attempt, row.failures, row.losses) == (State.QUEUED, "media", 1, 0, 0)
+    assert row.payload is not None
+    assert row.payload.value == '{"n":1}'
+    assert (len(kit.letters()), len(kit.bodies())) == (0, 1)
+    assert ingest(kit).counts["sent_back"] == 0
+    kit.work()
+    assert kit.row("f1").state is State.COMPLETED
+
+
+@pytest.mark.parametrize(
+    "letter",
+    [
+        Send('{"tenure":1,"id":"f1","task":"resize","row_version":1,"birth":"b","payload":{"n":1}}'),
+        Send('{"tenure":1,"id":"f1","task":"resize","payload":{"n":1}}', attributes={REASON_ATTRIBUTE: "unknown"}),
+    ],
+    ids=["a row was written first", "a worker set it aside"],
+)
+def test_no_row_is_made_for_what_began_elsewhere_or_was_set_aside(kit: Kit, letter: Send) -> None:
+    """Its row is gone or never was, or nothing here could run it: it stays for a person to look at."""
+    kit.world.dead(kit.topology.tier("media")).send_many([letter])
+    assert ingest(kit).counts["foreign"] == 1
+    assert len(kit.letters()) == 1
     assert not [item for item in kit.world.store.all() if item.key.sk == "R"]
 
 

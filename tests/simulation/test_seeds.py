@@ -42,6 +42,17 @@ SEEDS = [
         "See tests/core/test_halting.py.",
     ),
     (
+        6147,
+        "natives",
+        "A message of another language's that SQS moved to the DLQ before any worker took it stayed there as foreign: "
+        "no row, no ending. See tests/maintenance/test_ingest.py.",
+    ),
+    (
+        5915,
+        "moved",
+        "The same. See tests/maintenance/test_ingest.py.",
+    ),
+    (
         278,
         "deadly",
         "In Lambda's batches those that had lost a worker waited behind others that killed theirs, time and again, for "

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tenure.core import lease, limits, machine
+from tenure.core.adoption import adopted
 from tenure.core.decide import end_instead_of_run
 from tenure.core.letter import ReadLetter
 from tenure.core.machine import Stamp
@@ -57,11 +58,20 @@ AHEAD = "it knows more than its row: the table was put back to an earlier time"
 """Why a letter is kept."""
 
 
-def ingest(row: Row | None, letter: ReadLetter, stamp: Stamp) -> Ingestion:
-    """What to do with a message in a DLQ, given its task's row as last seen (None: there is none)."""
+def ingest(
+    row: Row | None, letter: ReadLetter, stamp: Stamp, adopting_queue: str = "", sent_at_ms: int = 0
+) -> Ingestion:
+    """What to do with a message in a DLQ, given its task's row as last seen (None: there is none).
+
+    `adopting_queue` and `sent_at_ms` are those of core/adoption.py: a message that begins its task may have been moved
+    before any worker took it, and then its row is made here.
+    """
     envelope = letter.envelope
-    if row is None or envelope is None:
+    if envelope is None:
         return Keep(FOREIGN)
+    if row is None:
+        begun = adopted(envelope, adopting_queue, stamp, sent_at_ms) if letter.kind == "moved" else ""
+        return Keep(FOREIGN) if isinstance(begun, str) else _moved(begun, begun.sends, stamp)
     if envelope.birth and envelope.birth != row.birth:
         return Drain("another life of this task: the letter is older than its row")
     if letter.kind == "buried":
