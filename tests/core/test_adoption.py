@@ -50,6 +50,14 @@ def test_everything_that_the_message_says_is_in_the_row() -> None:
     assert {name: getattr(row, name) for name in told} == told
 
 
+@pytest.mark.parametrize("said", ["low", "normal"])
+def test_it_is_sent_again_by_the_tier_that_it_came_from(said: str) -> None:
+    """Its queue may not have the one that it names: then each retry after a long wait would fail, for ever."""
+    decision = admit(message(tier=said), adopting_tier="high")
+    assert isinstance(decision, Claim)
+    assert decision.row.tier == "high"
+
+
 def test_a_submit_that_names_no_time_is_dated_by_the_queue() -> None:
     """Else a task that nobody knows would look new at every delivery, and never be buried."""
     row = adopted(decode(message()), "media", stamp(), sent_at_ms=T0 - 600_000)
@@ -91,8 +99,16 @@ def test_it_is_admitted_by_the_same_rules_as_any_other(members: Any, facts: Any,
         ({"row_version": 1}, "media", "its time to live passed, or it was never submitted here"),
         ({}, "", "on an ordered queue its producer must write the row first"),
         ({"payload": "x" * PAYLOAD_BYTES_MAX}, "media", r"carries 8,192 bytes, not 8,194"),
+        ({"tier": "nonsense"}, "media", "its member `tier` is none of high, normal, low: 'nonsense'"),
+        ({"tenant": "t" * 500_000}, "media", "its member `tenant` is 500,000 bytes; the limit is 256"),
+        ({"traceparent": "é" * 129}, "media", "its member `traceparent` is 258 bytes; the limit is 256"),
+        ({"birth": "b" * 257}, "media", "its member `birth` is 257 bytes; the limit is 256"),
+        ({"digest": "d" * 257}, "media", "its member `digest` is 257 bytes; the limit is 256"),
+        ({"task": "w" * 257}, "media", "its member `task` is 257 bytes; the limit is 256"),
+        ({"due_at_ms": T0 + 366 * 86_400_000 + 1}, "media", "its member `due_at_ms` is more than 366 days from now"),
+        ({"deadline_at_ms": 2**53 - 1}, "media", "its member `deadline_at_ms` is beyond the year 9999"),
     ],
-    ids=["a snapshot whose row is gone", "ordered", "too large"],
+    ids=lambda each: next(iter(each), "ordered") if isinstance(each, dict) else "",
 )
 def test_what_begins_no_task_is_quarantined_with_its_reason(members: Any, queue: str, said: str) -> None:
     decision = admit(message(**members), queue=queue)

@@ -79,6 +79,7 @@ class Arrival:
     paused: bool = False
     adopting_queue: str = ""
     """The standard queue it came from, whose messages may begin a task; "" on an ordered one, where none may."""
+    adopting_tier: str = ""
     unknown: str = ""
     """Why this worker could not run it even if it were let in: it knows no such task, or only another version."""
     sent_at_ms: int = 0
@@ -106,7 +107,7 @@ def admit(row: Row | None, arrival: Arrival, new: Lease, stamp: Stamp) -> Admiss
     """What to do with a delivery, given the row as last seen. None: there is none, and a row decided on is inserted."""
     envelope, known = arrival.envelope, row is not None
     if row is None:
-        begun = adopted(envelope, arrival.adopting_queue, stamp, arrival.sent_at_ms)
+        begun = adopted(envelope, arrival.adopting_queue, stamp, arrival.sent_at_ms, arrival.adopting_tier)
         if isinstance(begun, str):
             return Quarantine(begun)
         row = begun

@@ -187,6 +187,7 @@ class Intake:
             paused=self._paused(held.inbox.tier.queue),
             sent_at_ms=held.delivery.sent_at_ms,
             adopting_queue="" if held.inbox.tier.ordered else held.inbox.tier.queue,
+            adopting_tier=held.inbox.tier.tier,
             unknown=unknown(held.envelope, held.definition, self._parts.app.tasks),
             jitter=self._parts.entropy.fraction(),
         )
