@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from tenure.core import halting, limits
@@ -18,7 +18,7 @@ from tenure.rows import Rows
 INDEX = "!keys"
 """Place in the due index, beside those of queues: keys that are not open."""
 LISTED_MAX = 1000
-"""Keys listed or looked at in one run."""
+"""Keys listed or looked at in one run. Where there are more, the sweep takes them in turn."""
 
 
 class Keys:
@@ -82,11 +82,27 @@ class Keys:
         return to_state(item) if item else None
 
     def listed(self) -> list[KeyState]:
-        """Keys that are not open, the longest halted first. Raises ServiceError."""
+        """Keys that are not open, at most LISTED_MAX: those longest not looked at, of these the longest halted first.
+
+        Raises ServiceError.
+        """
         keys = self._store.due(INDEX, 0, 2**52, LISTED_MAX)
         items = self._store.get_many(keys) if keys else []
         states = [to_state(item) for item in items if item is not None]
-        return [state for state in states if state.phase is not KeyPhase.OPEN]
+        return sorted(
+            (state for state in states if state.phase is not KeyPhase.OPEN),
+            key=lambda state: (state.since_ms, state.queue, state.key),
+        )
+
+    def take_turns(self, state: KeyState, listed: int) -> None:
+        """Move a key that is about to be looked at behind those that are not, if there may be more than were listed: by
+        age alone a decided key behind LISTED_MAX older ones would never be reached.
+
+        From half the bound on, since the index may list keys that have opened. Raises ServiceError.
+        """
+        if listed * 2 > LISTED_MAX:
+            now = self._clock.now_ms()
+            self.change(state.queue, state.key, lambda seen: replace(seen, looked_at_ms=now))
 
     def change(self, queue: str, key: str, make: Callable[[KeyState], KeyState]) -> KeyState:
         """Replace a key's state by what `make` says of it, again on what is there when somebody else was faster.
@@ -126,6 +142,7 @@ def to_state(item: Item) -> KeyState:
         waiting=tuple(Waiting(*each) for each in data["waiting"]),
         released=tuple(Waiting(*each) for each in data["released"]),
         since_ms=data["since_ms"],
+        looked_at_ms=data.get("looked_at_ms", 0),
     )
 
 
@@ -141,6 +158,6 @@ def _to_item(state: KeyState, now_ms: int) -> Item:
         version=1,
         write_id="",
         data=data,
-        due=None if is_open else (INDEX, 0, state.since_ms),
+        due=None if is_open else (INDEX, 0, max(state.since_ms, state.looked_at_ms)),
         expires_at_s=now_ms // 1000 + limits.ROW_LIFE_SECONDS_MIN if is_open else 0,
     )

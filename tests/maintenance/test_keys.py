@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+import tenure.keys
 from tenure.application import App
-from tenure.core import halting
+from tenure.core import halting, machine
 from tenure.core.errors import UsageError
 from tenure.core.halting import WAITING_MAX, KeyPhase, KeyState, Waiting, has_room
 from tenure.core.outcome import GiveUp
@@ -225,6 +226,27 @@ def test_a_replay_or_discard_by_filter_decides_as_well(ledger: Ledger) -> None:
     Discard(ledger.parts).run("id:a1", "ann", "gone")
     ledger.sweep(10)
     assert [name for name in ledger.ran if name.startswith("a")] == ["a1", "a2", "a3", "a4"]
+
+
+def test_a_decided_key_behind_very_many_others_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many older keys stay halted, each is looked at in turn, a bounded number of them in a run."""
+    monkeypatch.setattr(tenure.keys, "LISTED_MAX", 4)
+    names = [f"h{n}" for n in range(10)]
+    ledger = Ledger(broken=set(names))
+    for name in names:
+        ledger.submit(name, f"{name}-next", key=name)
+        ledger.work(4)
+        ledger.lab.world.advance(1)
+    head = ledger.lab.row("h9")
+    ledger.lab.rows.replace(head, machine.discard(head, ledger.lab.stamp(), "not needed"))
+    looked = []
+    for _ in range(3):
+        looked.append(ledger.halted.run_once().counts["keys"])
+        ledger.lab.world.advance(60)
+    ledger.sweep(9)
+    assert looked == [4, 4, 4]
+    assert (ledger.ran.count("h9-next"), ledger.key("h9").phase) == (1, KeyPhase.OPEN)
+    assert all(ledger.key(name).phase is KeyPhase.HALTED for name in names[:9])
 
 
 def test_only_halted_keys_of_halting_queues_are_decided_about(ledger: Ledger) -> None:

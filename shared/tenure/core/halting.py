@@ -55,6 +55,8 @@ class KeyState:
     released: tuple[Waiting, ...] = ()
     """Sent again and not yet seen final."""
     since_ms: int = 0
+    looked_at_ms: int = 0
+    """When the sweep last looked at it, where there are so many that it cannot look at all of them in one run."""
 
     def place(self, task_id: str) -> Waiting | None:
         """Its place among those that wait or are released."""

@@ -44,14 +44,18 @@ class HaltedKeys:
         self._audit = Audit(parts.store, parts.clock, parts.entropy)
 
     def run_once(self) -> KeysReport:
-        """Look at every key that is not open. One key's trouble is counted and hinders no other.
+        """Look at the keys that are not open; of very many (`tenure.keys.LISTED_MAX`) at a part in each run, in turn.
+
+        One key's trouble is counted and hinders no other.
 
         Raises ServiceError if they cannot be listed.
         """
         report = KeysReport()
-        for state in self.keys.listed():
+        states = self.keys.listed()
+        for state in states:
             report.counts["keys"] += 1
             try:
+                self.keys.take_turns(state, len(states))
                 self._advance(state, report.counts)
             except (ServiceError, InvalidTopology, UnsupportedVersion) as error:
                 report.counts["failed"] += 1
