@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tenure
 from tenure.core import limits, outcome
-from tenure.core.errors import PayloadMissing, UsageError
+from tenure.core.errors import IllegalTransition, UsageError
 from tenure.core.outcome import Failed, GiveUp, LeaseLost, Lost, RetryAfter, Snooze, Snoozed, describe, of_exception
 from tenure.core.retry import Retry
 
@@ -69,7 +69,7 @@ def test_tenure_s_own_errors_are_named_as_users_write_them() -> None:
     assert told.type == "tenure.GiveUp"
     assert told.traceback.endswith("tenure.GiveUp: no")
     assert told.fingerprint == outcome.fingerprint("tenure.GiveUp", "test_outcome.py:raised")
-    assert describe(PayloadMissing("gone")).type == "tenure.core.errors.PayloadMissing"
+    assert describe(IllegalTransition("no")).type == "tenure.core.errors.IllegalTransition"
     public = {name for name in tenure.__all__ if isinstance(getattr(tenure, name), type)}
     assert {name for name in public if issubclass(getattr(tenure, name), BaseException)} == outcome.EXPORTED
 

@@ -25,6 +25,7 @@ EXPORTED = frozenset(
         "NotBuilt",
         "NotConnected",
         "NotFinished",
+        "PayloadMissing",
         "ServiceError",
         "SubmitRefused",
         "TaskFailed",
@@ -119,17 +120,40 @@ def of_exception(error: BaseException, retry: Retry) -> Outcome:
     """The outcome of a handler that raised, for every kind of exception there is.
 
     SystemExit, KeyboardInterrupt, CancelledError, GeneratorExit and MemoryError raised *by the handler* are that
-    task's failure like any other: real signals reach the worker's main thread, not a handler.
+    task's failure like any other: real signals reach the worker's main thread, not a handler. A group, such as a
+    TaskGroup raises, that holds one error (or errors that say the same of the task) counts as that one.
     """
-    if isinstance(error, LeaseLost):
+    meant = _meant(error)
+    if isinstance(meant, LeaseLost):
         return Lost()
-    if isinstance(error, Snooze):
-        return Snoozed(error.delay_seconds, said(error.reason))
-    if isinstance(error, RetryAfter):
-        return Failed(describe(error), True, error.delay_seconds, said(error.reason))
-    if isinstance(error, GiveUp):
-        return Failed(describe(error), False, reason=said(error.reason))
-    return Failed(describe(error), retry.retriable(error))
+    if isinstance(meant, Snooze):
+        return Snoozed(meant.delay_seconds, said(meant.reason))
+    if isinstance(meant, RetryAfter):
+        return Failed(describe(error), True, meant.delay_seconds, said(meant.reason))
+    if isinstance(meant, GiveUp):
+        return Failed(describe(error), False, reason=said(meant.reason))
+    return Failed(describe(error), retry.retriable(meant))
+
+
+def _meant(error: BaseException) -> BaseException:
+    """What a group of errors says of its task: its only leaf, or the first of leaves that all are of one kind."""
+    leaves = _leaves(error)
+    for kind in (LeaseLost, Snooze, RetryAfter, GiveUp):
+        if all(isinstance(leaf, kind) for leaf in leaves):
+            return leaves[0]
+    return leaves[0] if len(leaves) == 1 else error
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    """The errors in a group and in the groups in it; an error itself is its only leaf."""
+    leaves, groups = [], [error]
+    while groups:
+        one = groups.pop(0)
+        if isinstance(one, BaseExceptionGroup):
+            groups = [*one.exceptions, *groups]
+        else:
+            leaves.append(one)
+    return leaves
 
 
 def describe(error: BaseException) -> ErrorRecord:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextvars
+import copy
 import inspect
+import io
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import Future
 from typing import Any
 
+from tenure.application import TaskDefinition
 from tenure.core import lease, limits, machine, outcome
 from tenure.core.envelope import canonical
 from tenure.core.errors import InvalidPayload, PayloadMissing, ServiceError
@@ -33,6 +38,8 @@ class RunningAttempt:
         self.attempt = row.attempt
         self.fence = row.fence
         self._saved: dict[str, Any] | None = None
+        self._saving = parts.threads.lock()
+        """Held while what is saved is read, changed and written, so that no thread of a handler undoes another's."""
 
     def remaining(self) -> float:
         """Seconds until its timeout or its process's end."""
@@ -53,19 +60,26 @@ class RunningAttempt:
 
     def load_checkpoint(self) -> Any:
         """The newest checkpoint's value."""
-        return self._load()["value"]
+        with self._saving:
+            return copy.deepcopy(self._load()["value"])
 
     def save_checkpoint(self, value: Any) -> None:
         """Write it with a beat, at once."""
-        self._save(self._load() | {"value": value})
+        with self._saving:
+            self._save(self._load() | {"value": value})
 
     def step(self, name: str, function: Callable[[], Any]) -> Any:
         """Run once, record, give the record to later attempts."""
-        saved = self._load()
-        if name in saved["steps"]:
-            return saved["steps"][name]
-        result = function()
-        self._save(saved | {"steps": saved["steps"] | {name: result}})
+        with self._saving:
+            steps = self._load()["steps"]
+            if name in steps:
+                return copy.deepcopy(steps[name])
+        result = function()  # which may save something itself
+        with self._saving:
+            saved = self._load()
+            if name in saved["steps"]:  # by another thread meanwhile; later attempts get that one, so this one does
+                return copy.deepcopy(saved["steps"][name])
+            self._save(saved | {"steps": saved["steps"] | {name: result}})
         return result
 
     def _load(self) -> dict[str, Any]:
@@ -119,6 +133,12 @@ def _json_text(value: Any, what: str) -> str:
     return text
 
 
+def _has_not_run(value: Any) -> bool:
+    """Whether a return value stands for work that nobody has done, or waited for. A file is an iterator, and done."""
+    unrun = (AsyncIterator, Awaitable, Future)
+    return isinstance(value, unrun) or (isinstance(value, Iterator) and not isinstance(value, io.IOBase))
+
+
 class Invoker:
     """Calls handlers and makes one of a closed set of outcomes of whatever they do."""
 
@@ -135,7 +155,7 @@ class Invoker:
             return Released(started=False)
         try:
             args, kwargs = definition.decode(self._payload(held, row))
-        except InvalidPayload as error:
+        except (InvalidPayload, PayloadMissing) as error:  # neither is mended by waiting; a replay finds it put back
             return Failed(outcome.describe(error), retriable=False)
         except ServiceError as error:
             self._parts.telemetry.emit("payload.unread", task_id=row.id, error=str(error))
@@ -145,6 +165,10 @@ class Invoker:
             return Lost()  # while the payload was fetched; nothing is left to wait for between this look and the call
         held.stops_at_ms = now + round(definition.timeout_seconds * 1000)
         held.started_at_ms = now
+        # As a new thread has it: what a handler sets (a tenant, the precision of decimals) is not the next one's.
+        return contextvars.Context().run(self._attempt, held, row, definition, args, kwargs)
+
+    def _attempt(self, held: Held, row: Row, definition: TaskDefinition, args: Any, kwargs: Any) -> Outcome:
         leave = context.enter(RunningAttempt(held, row, self._parts, self._holder, self._settler))
         try:
             value = self._call(held, definition.function, args, kwargs)
@@ -178,9 +202,11 @@ class Invoker:
 
     def _succeeded(self, held: Held, value: Any) -> Outcome:
         definition = held.definition
-        if definition is None or inspect.isgenerator(value) or inspect.isasyncgen(value):
+        if definition is None or _has_not_run(value):
             kind = type(value).__name__
-            error = InvalidPayload(f"the handler returned a {kind}, whose body has not run. Consume it in the handler.")
+            error = InvalidPayload(
+                f"the handler returned a {kind}, whose work is still to be done. Await or consume it in the handler."
+            )
             return Failed(outcome.describe(error), retriable=False)
         try:
             return Succeeded(definition.encode_result(value))
@@ -192,6 +218,6 @@ class Invoker:
         if held.lost:
             return Lost()
         ending = outcome.of_exception(error, held.definition.retry if held.definition else Retry())
-        if held.handing_over and isinstance(ending, Failed):
+        if held.handing_over and isinstance(ending, Failed) and ending.retriable:
             return Released(started=True)
         return ending
