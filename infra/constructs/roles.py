@@ -81,10 +81,12 @@ def replay(stores: Stores) -> Statements:
 
 
 def ingest(stores: Stores) -> Statements:
-    """Read the letters that SQS moved by itself, re-send what has budget left, delete those that are decided about."""
+    """Read the letters that SQS moved by itself, re-send what has budget left, bury the rest with letters of our own,
+    delete those that are decided about."""
     tiers = stores.tiers_of(None)
     return [
         _send("ResendWhatHasBudget", tiers),
+        _letters("BuryWhatHasNone", tiers),
         _drain("ReadLetters", tiers),
         _rows(stores),
         _index("CountDeadLetters", stores, DEAD_INDEX),

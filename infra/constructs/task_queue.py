@@ -52,6 +52,7 @@ class TaskQueue(Construct):
             "deduplication_scope": sqs.DeduplicationScope.MESSAGE_GROUP if tier.ordered else None,
             "fifo_throughput_limit": sqs.FifoThroughputLimit.PER_MESSAGE_GROUP_ID if tier.ordered else None,
         }
+        lowered = queue.message_bytes_max < limits.SQS_MESSAGE_BYTES_MAX
         source_arn = cdk.Stack.of(self).format_arn(service="sqs", resource=tier.name)
         # 14 days, the longest there is: on a standard queue a letter's age counts from its first send, so a DLQ that
         # kept messages for less than its source would drop letters as they arrive.
@@ -72,6 +73,8 @@ class TaskQueue(Construct):
             queue_name=tier.name,
             retention_period=cdk.Duration.seconds(queue.retention_seconds),
             visibility_timeout=cdk.Duration.seconds(visibility_seconds),
+            # Left out it is SQS's own maximum. The DLQ keeps that: a letter bears its cause besides its message.
+            max_message_size_bytes=queue.message_bytes_max if lowered else None,
             receive_message_wait_time=cdk.Duration.seconds(limits.SQS_WAIT_SECONDS_MAX),
             dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead, max_receive_count=queue.receive_count_max),
             **common,

@@ -36,7 +36,7 @@ CONTENT: dict[str, Any] = {
     "name": "shop",
     "app": "shop.tasks:app",
     "pools": {"quick": {"longest_runtime_seconds": 60}, "slow": {"kind": "fargate", "memory_mb": 1024}},
-    "queues": {"mail": {"pool": "quick"}, "books": {"pool": "slow", "ordered": True}},
+    "queues": {"mail": {"pool": "quick"}, "books": {"pool": "slow", "ordered": True, "message_bytes_max": 65536}},
     "deploy": {"removal": "retain"},
 }
 

@@ -269,18 +269,38 @@ def test_replay_has_what_it_asks_for(deployed, assembly, monkeypatch):
     hold(asked, duty_grants(assembly, "replay"), UNASKED["duty"])
 
 
-def test_ingest_has_what_it_asks_for(deployed, assembly, monkeypatch):
-    """A message that SQS moved into the DLQ by itself goes back to work."""
-    handles = buried_tasks(deployed, monkeypatch)
-    waiting = work.submit(LARGE)
+def moved_by_sqs(deployed: Deployed, row_id: str) -> None:
+    """SQS moves the task's message into the DLQ by itself."""
     tier = deployed.topology.tier("work")
-    (message,) = deployed.aws.sqs.receive_message(QueueUrl=tier.url)["Messages"]
+    found = deployed.aws.sqs.receive_message(QueueUrl=tier.url, MaxNumberOfMessages=10, VisibilityTimeout=0)["Messages"]
+    (message,) = [each for each in found if json.loads(each["Body"])["id"] == row_id]
     deployed.aws.sqs.delete_message(QueueUrl=tier.url, ReceiptHandle=message["ReceiptHandle"])
     deployed.aws.sqs.send_message(QueueUrl=tier.dead_url, MessageBody=message["Body"])
+
+
+def lose_its_worker(deployed: Deployed, row_id: str) -> None:
+    """A worker claimed the task for the only attempt that it has, and died."""
+    parts = parts_of(deployed.topology, deployed.aws)
+    row = parts.rows.get(row_id)
+    assert row is not None
+    long_ago = Stamp(parts.clock.now_ms() - HOURS_LATER_MS, parts.entropy.token(), "test")
+    assert isinstance(parts.rows.replace(row, machine.claim(row, long_ago, Lease(60, "token", "w", True, 1))), Stands)
+
+
+def test_ingest_has_what_it_asks_for(deployed, assembly, monkeypatch):
+    """A message that SQS moved into the DLQ by itself goes back to work; one whose task has no attempt left is
+    buried, with a letter that says why."""
+    handles = buried_tasks(deployed, monkeypatch)
+    waiting = work.submit(LARGE)
+    moved_by_sqs(deployed, waiting.id)
+    spent = work.submit("spent")
+    moved_by_sqs(deployed, spent.id)
+    lose_its_worker(deployed, spent.id)
     with recorded(monkeypatch) as asked:
         duty("ingest", {"force": True})
         rights = set(asked)
     assert waiting.status().state.value == "queued"
+    assert spent.status().state.value == "dead_lettered"
     assert handles
     hold(rights, duty_grants(assembly, "ingest"), UNASKED["duty"])
 

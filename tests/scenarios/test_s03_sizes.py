@@ -6,6 +6,7 @@ What is too large for a message travels beside it; what nothing can take is a na
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,8 +17,12 @@ from tenure.core.errors import SubmitRefused, TooLarge, UsageError
 from tenure.core.machine import REFUSED, RESULT_NOT_STORABLE
 from tenure.core.submission import Options
 from tenure.core.task import State
+from tenure.maintenance.parts import message_of
 from tests.support.shop import REFUSED as SQS_SAYS_NO
 from tests.support.shop import Shop
+
+MOST = 2**53 - 1
+"""The largest number that an envelope may hold."""
 
 
 def shop(*, bucket: bool = True) -> Shop:
@@ -57,17 +62,18 @@ def test_four_byte_characters_are_counted_as_bytes() -> None:
 
 
 def test_the_last_byte_that_fits_travels_in_the_message_and_the_next_beside_it() -> None:
-    """(b) The message's size is exact, envelope included: at the queue's limit inline, one byte more beside the row."""
+    """(b) The message's size is exact, envelope included: at the queue's limit, less the room for sending it again,
+    in the row; one byte more beside it, for the message that is sent again to name."""
+    most_bytes = limits.SQS_MESSAGE_BYTES_MIN - limits.RESEND_ROOM_BYTES
     task = measuring(at := shop(), "small")
     task.submit("x")
     empty_bytes = len(at.queue("small").sent[-1].body.encode()) - 1
-    fits = "y" * (limits.SQS_MESSAGE_BYTES_MIN - empty_bytes)
+    fits = "y" * (most_bytes - empty_bytes)
     task.submit(fits)
     task.submit(fits + "y")
     exact, beyond = at.queue("small").sent[-2:]
-    assert len(exact.body.encode()) == limits.SQS_MESSAGE_BYTES_MIN
-    assert "payload" in json.loads(exact.body)
-    assert "payload" not in json.loads(beyond.body)
+    assert len(exact.body.encode()) == most_bytes
+    assert "payload_ref" not in json.loads(exact.body)
     assert json.loads(beyond.body)["payload_ref"]["bytes"] == len(fits) + 1 + len('{"text":""}')
     at.work("small")
     assert sorted(at.effects) == [1, len(fits), len(fits) + 1]
@@ -119,6 +125,20 @@ def test_no_message_outgrows_its_queue_in_any_script(letter: str) -> None:
     assert max(len(send.body.encode()) for send in at.queue("small").sent) <= 1024
     at.work("small", rounds=3)
     assert sorted(at.effects) == list(range(100, 1100, 50))
+
+
+def test_a_message_is_sent_again_however_near_to_the_limit_its_first_was() -> None:
+    """(d) Numbers grow: with every submit that is taken there is room for the largest numbers that there can be."""
+    at = shop()
+    task = measuring(at, "small")
+    near = 0
+    for length in range(300, 700):
+        row = at.row(task.options(tenant="t" * 50).submit("d" * length).id)
+        grown = replace(row, sends=MOST, version=MOST, due_at_ms=MOST, max_attempts=MOST, fence_floor=MOST)
+        first, last = (len(message_of(each, ordered=False).body.encode()) for each in (row, grown))
+        assert last <= 1024
+        near = max(near, first)
+    assert near == 1024 - limits.RESEND_ROOM_BYTES, "and no more room than that is left"
 
 
 def test_what_no_message_of_the_queue_can_name_is_refused() -> None:

@@ -55,19 +55,22 @@ class Draft:
         value = self.row.ordering_key if self.tier.ordered else self.row.tenant
         return group_id(value) if value else ""
 
-    def body(self, row: Row) -> str:
-        """The message for `row`, which is this draft's or an equal one found in its place. Raises TooLarge."""
+    def body(self, row: Row, *, room_bytes: int = 0) -> str:
+        """The message for `row`, which is this draft's or an equal one found in its place. Raises TooLarge.
+
+        room_bytes: what must be left of the queue's limit.
+        """
         payload, place = self.submission.payload, row.payload
         in_row = place is None or place.kind == "inline"
         ways = [payload] if in_row or text_bytes(payload) <= limits.ENVELOPE_INLINE_BYTES_MAX else []
         size_bytes = 0
         for carried in ways if in_row else (*ways, None):
             text = encode(envelope_of(row, carried))
-            size_bytes = message_bytes(text, {})
+            size_bytes = message_bytes(text, {}) + room_bytes
             if size_bytes <= self.message_bytes_max:
                 return text
         raise TooLarge(
-            f"the message of task {row.task!r}, with all that tenure adds,",
+            f"the message of task {row.task!r}, with all that tenure adds now and when it is sent again,",
             size_bytes,
             self.message_bytes_max,
             "Raise the queue's message_bytes_max, or shorten its tenant, key or payload.",
@@ -172,13 +175,13 @@ def _placed(made: Draft, kind: str) -> Draft:
     """The draft with its payload's place; out of the row where the queue takes only messages too small to carry it."""
     try:
         first = _at(made, kind)
-        first.body(first.row)
+        first.body(first.row, room_bytes=limits.RESEND_ROOM_BYTES)
         return first
     except TooLarge:
         if kind != "inline":
             raise
     beside = _at(made, "item")
-    beside.body(beside.row)
+    beside.body(beside.row, room_bytes=limits.RESEND_ROOM_BYTES)
     return beside
 
 

@@ -73,6 +73,9 @@ SIBLING_BYTES_MAX = 8192
 """Up to this they live in an item beside the row; above, in S3, whose PUT costs as much as 8 write units."""
 ENVELOPE_INLINE_BYTES_MAX = 49_152
 """Payloads up to this size travel in the message, so that message and envelope stay within one billed chunk."""
+RESEND_ROOM_BYTES = 132
+"""By how much a message can outgrow the first of its task: `sends`, `row_version`, `due_at_ms`, `max_attempts` and
+`fence_floor`, each with its name and the 16 digits of the largest number that an envelope may hold. Ours."""
 SKEW_SECONDS = 5
 """How far a worker's corrected clock may be off. A lease is taken over only this long after it lapsed."""
 IDEMPOTENCY_KEY_BYTES_MAX = 1024

@@ -12,7 +12,7 @@ from typing import Any
 
 from tenure.adapters import items
 from tenure.adapters.clients import Clients
-from tenure.core import published
+from tenure.core import limits, published
 from tenure.core.submission import TaskFacts
 from tenure.core.topology import Queue, Tier, Topology
 
@@ -41,6 +41,9 @@ def _tier(topology: Topology, tier: Tier, sqs: Any) -> tuple[str, str]:
         "VisibilityTimeout": str(topology.visibility_seconds(tier.queue)),
         "RedrivePolicy": _redrive(topology.queue(tier.queue), dead),
     }
+    bytes_max = topology.queue(tier.queue).message_bytes_max
+    if bytes_max < limits.SQS_MESSAGE_BYTES_MAX:
+        attributes["MaximumMessageSize"] = str(bytes_max)
     url: str = sqs.create_queue(QueueName=tier.name, Attributes=attributes)["QueueUrl"]
     return url, dead_url
 
