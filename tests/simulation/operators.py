@@ -7,7 +7,7 @@ from contextlib import suppress
 from random import Random
 
 from tenure.adapters.memory.process import Process
-from tenure.core.errors import ServiceError, TaskNotFound
+from tenure.core.errors import ServiceError, TaskNotFound, UsageError
 from tenure.maintenance.discard import Discard
 from tenure.maintenance.ingest import Ingest
 from tenure.maintenance.keys import HaltedKeys, KeyNotHalted
@@ -126,7 +126,10 @@ class Operators:
             acts = (duty.retry_heads, duty.retry_heads, duty.skip_heads, duty.drain)
             retried = any(self._cast.evidence.rows[head].replays for head in state.heads)
             act = duty.skip_heads if self.calm and retried else self._random.choice(acts)
-            act(state.queue, state.key, "somebody", "planned")
+            try:
+                act(state.queue, state.key, "somebody", "planned")
+            except UsageError:  # a head past its deadline is not retried: the person does what the refusal says
+                duty.skip_heads(state.queue, state.key, "somebody", "planned")
 
     def _decide_in_the_calm(self) -> None:
         while True:
