@@ -15,6 +15,7 @@ from tenure.core.letter import ReadLetter
 from tenure.core.machine import Stamp
 from tenure.core.outcome import named
 from tenure.core.task import Row, State
+from tenure.core.topology import Tier
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +59,18 @@ AHEAD = "it knows more than its row: the table was put back to an earlier time"
 """Why a letter is kept."""
 
 
-def ingest(
-    row: Row | None, letter: ReadLetter, stamp: Stamp, adopting_queue: str = "", sent_at_ms: int = 0
-) -> Ingestion:
-    """What to do with a message in a DLQ, given its task's row as last seen (None: there is none).
+def ingest(row: Row | None, letter: ReadLetter, stamp: Stamp, tier: Tier, sent_at_ms: int) -> Ingestion:
+    """What to do with a message in a tier's DLQ, given its task's row as last seen (None: there is none).
 
-    `adopting_queue` and `sent_at_ms` are those of core/adoption.py: a message that begins its task may have been moved
-    before any worker took it, and then its row is made here.
+    A message that begins its task (core/adoption.py; SQS took it at `sent_at_ms`) may have been moved before any
+    worker took it: then its row is made here.
     """
     envelope = letter.envelope
     if envelope is None:
         return Keep(FOREIGN)
     if row is None:
-        begun = adopted(envelope, adopting_queue, stamp, sent_at_ms) if letter.kind == "moved" else ""
+        queue = "" if tier.ordered else tier.queue
+        begun = adopted(envelope, queue, stamp, sent_at_ms, tier.tier) if letter.kind == "moved" else ""
         return Keep(FOREIGN) if isinstance(begun, str) else _moved(begun, begun.sends, stamp)
     if envelope.birth and envelope.birth != row.birth:
         return Drain("another life of this task: the letter is older than its row")

@@ -76,8 +76,8 @@ class Scan:
             return
         found = self._read(deliveries)
         stamp = self._parts.stamp
-        queue = "" if self._tier.ordered else self._tier.queue
-        made_of = [ingest(each.row, each.letter, stamp(self._by), queue, each.delivery.sent_at_ms) for each in found]
+        by, tier = self._by, self._tier
+        made_of = [ingest(each.row, each.letter, stamp(by), tier, each.delivery.sent_at_ms) for each in found]
         answers = [(each, self._decide(each, made)) for each, made in zip(found, made_of, strict=True)]
         for _, made in answers:
             if isinstance(made, BuryMoved):
