@@ -63,7 +63,7 @@ class Process:
     def end(self) -> None:
         """Nothing of it runs after this."""
         self.engine.close()
-        self._store._pool.shutdown()
+        self._store.close()
 
     # ---- the app ---------------------------------------------------------------------------------------------------
     def _declare(self) -> App:

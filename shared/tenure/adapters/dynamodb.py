@@ -54,6 +54,10 @@ class DynamoStore:
         self._workers = workers
         self._pool = self._new_pool()
 
+    def close(self) -> None:
+        """End its threads, once what they write is answered."""
+        self._pool[1].shutdown()
+
     # ---- reading ---------------------------------------------------------------------------------------------------
     def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
         """See ports.TaskStore. Consistent; a hundred keys a call; keys left unread are asked again."""
