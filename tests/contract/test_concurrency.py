@@ -162,14 +162,16 @@ def test_of_workers_that_meet_a_lapsed_lease_one_takes_it_over(stage: Stage, cro
 # ---- submits -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("task", PAYLOADS)
 def test_of_submits_under_one_key_one_makes_the_task(stage: Stage, crowd: Crowd, task: str) -> None:
-    """All are answered with the same task; there is one row, in its first version, and one message."""
+    """All are answered with the same task; there is one row and one message. The row is written once more, by the first
+    of those that found it, so that it cannot be taken back from under them (R8)."""
     made: set[str] = set()
     for _ in range(ROUNDS):
         what = {"task": task, "payload": PAYLOADS[task], "key": stage.own.entropy.token()}
         answers = crowd.together("submit", [what] * RIVALS)
         (task_id,) = {answer["id"] for answer in answers}
         assert sorted(answer["found"] for answer in answers) == [False] + [True] * (RIVALS - 1)
-        assert (stage.row(task_id).version, stage.row(task_id).state) == (1, State.QUEUED)
+        row = stage.row(task_id)
+        assert (row.version, row.sends, row.state) == (2, 1, State.QUEUED)
         made.add(task_id)
     assert ids_of(stage.empty()) == dict.fromkeys(made, 1)
 
