@@ -205,5 +205,5 @@ def test_a_forked_process_opens_connections_of_its_own():
         clients.close()
         server.shutdown()
         serving.join()
-    first, second, childs, childs_second, last = Answers.asked_from
-    assert first == second == last != childs == childs_second
+    first, second, of_the_child, childs_second, last = Answers.asked_from
+    assert first == second == last != of_the_child == childs_second
