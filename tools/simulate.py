@@ -1,6 +1,6 @@
 """Run the simulation over many seeds: real workers, producers and reconcile in a world that kills, stalls and lies.
 
-    python -m tools.simulate --seeds 10000            the long run
+    python -m tools.simulate --seeds 10000 --jobs 2   the long run, on two cores
     python -m tools.simulate --seed 4711              one seed again, with its story if a rule broke
     python -m tools.simulate --seed 4711 --shrink     what little of it still breaks that rule
     python -m tools.simulate --setting keys --seeds 500 --first 20000
