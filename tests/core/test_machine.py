@@ -24,8 +24,12 @@ from tests.core.building import (
     stamp,
 )
 
-REFUSED = machine.refuse(queued(), stamp(), "AccessDenied").history
 PAIRS = list(product([None, *State], Event))
+
+
+def refused() -> Any:
+    """The history of a task that SQS refused."""
+    return machine.refuse(queued(), stamp(), "AccessDenied").history
 
 
 def apply(event: Event, row: Row) -> Row:
@@ -49,9 +53,9 @@ def apply(event: Event, row: Row) -> Row:
         Event.CONFIRM_LETTER: lambda: machine.confirm_letter(row, now),
         Event.REPLAY: lambda: machine.replay(row, now, "mended"),
         Event.DISCARD: lambda: machine.discard(row, now, "not worth it"),
-        Event.SUBMIT: lambda: machine.reopen(replace(row, history=REFUSED), blank(), now),
+        Event.SUBMIT: lambda: machine.reopen(replace(row, history=refused()), blank(), now),
         Event.SCHEDULE: lambda: machine.reopen(
-            replace(row, history=REFUSED), blank(due_at_ms=now.now_ms + 3_600_000), now
+            replace(row, history=refused()), blank(due_at_ms=now.now_ms + 3_600_000), now
         ),
     }
     result: Row = made[event]()

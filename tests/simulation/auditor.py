@@ -209,7 +209,8 @@ class Auditor:
                 continue
             if row.state not in FINAL and not self._done_with(row.id, mail.envelope.sends, mail.at_ms):
                 self._fault(f"{mail.what} too early", row.id, f"its row is {row.state}")
-            if row.state is State.DEAD_LETTERED and not row.replays and not self._has_letter(row.id, mail.at_ms):
+            buried = row.state is State.DEAD_LETTERED and not row.replays and not _is_discarded(row)
+            if buried and not self._has_letter(row.id, mail.at_ms):
                 self._fault(f"{mail.what} before its letter was sent", row.id)
         for row in self._evidence.rows.values():
             if any(m.envelope is not None and m.envelope.id == row.id for m in self._left()):
@@ -237,11 +238,12 @@ class Auditor:
         ]
 
     def _letters(self) -> None:
-        """A dead letter has a letter and its row knows; nothing else has one."""
+        """A dead letter has a letter and its row knows; nothing else has one. What a person discarded needs none."""
         letters = {m.envelope.id for m in self._evidence.mail if m.envelope and m.letter and m.what == "sent"}
         missing = self._evidence.bells_missing()
         for row in self._evidence.rows.values():
-            if row.state is State.DEAD_LETTERED and (row.id not in letters or row.id in missing):
+            buried = row.state is State.DEAD_LETTERED and not _is_discarded(row)
+            if buried and (row.id not in letters or row.id in missing):
                 self._fault("dead without a letter", row.id)
             if row.state is not State.DEAD_LETTERED and row.id in letters and not row.replays:
                 self._fault("letter of a living task", row.id)
@@ -328,3 +330,7 @@ class Auditor:
 
 def _is_claim(before: Row | None, after: Row) -> bool:
     return after.state is State.LEASED and (before is None or before.lease_token != after.lease_token)
+
+
+def _is_discarded(row: Row) -> bool:
+    return row.disposition is not None and row.disposition.kind == "discarded"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tenure.application import App
@@ -69,3 +71,21 @@ def test_a_payload_that_cannot_be_read_now_is_not_asked_for_as_fast_as_can_be(mo
     lab.work()
     assert lab.row(task_id).state is State.COMPLETED
     assert lab.effects == ["ran"]
+
+
+def test_a_lease_that_lapsed_while_its_claim_was_answered_fetches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process stalled in its claim: another may have the task, and its payload is not even asked for."""
+    lab, task_id = with_its_payload_beside_the_row()
+    write_many = lab.world.store.write_many
+
+    def stalled(writes: Any) -> Any:
+        answers = write_many(writes)
+        lab.world.advance(100)
+        return answers
+
+    fetched: list[Stored] = []
+    monkeypatch.setattr(lab.world.store, "write_many", stalled)
+    monkeypatch.setattr(lab.world.payloads, "get", lambda place: fetched.append(place) or "{}")
+    lab.work()
+    assert lab.row(task_id).state is State.LEASED
+    assert (fetched, lab.effects, lab.answers.deleted) == ([], [], [])
