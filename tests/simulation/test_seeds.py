@@ -53,6 +53,11 @@ SEEDS = [
         "The same. See tests/maintenance/test_ingest.py.",
     ),
     (
+        7747,
+        "halted",
+        "The auditor's own fault: a dead letter that a person discarded before its letter was sent needs none.",
+    ),
+    (
         278,
         "deadly",
         "In Lambda's batches those that had lost a worker waited behind others that killed theirs, time and again, for "
